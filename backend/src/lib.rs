@@ -1,0 +1,1 @@
+//! Lazaret's server.
