@@ -1,1 +1,8 @@
-//! Lazaret's rules and wire types: pure, without I/O, clock or runtime.
+//! Lazaret's rules and wire types: pure, without I/O, clock or runtime. Builds for wasm32.
+//!
+//! A rule is a function of facts that are handed in; where a fact is missing the answer is `unknown`,
+//! and unknown never moves a message.
+
+pub mod api;
+pub mod ids;
+pub mod vocabulary;
