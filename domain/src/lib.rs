@@ -3,6 +3,13 @@
 //! A rule is a function of facts that are handed in; where a fact is missing the answer is `unknown`,
 //! and unknown never moves a message.
 
+pub mod amqp;
 pub mod api;
+pub mod canonical;
+pub mod death;
+pub mod fingerprint;
+pub mod headers;
 pub mod ids;
+pub mod keyed;
+pub mod strip;
 pub mod vocabulary;
