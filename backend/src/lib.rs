@@ -1,1 +1,12 @@
-//! Lazaret's server.
+//! Lazaret's server: `http` → `app` → `store`, `broker` → `domain`. `http` holds no SQL and no broker call; `store` no rule.
+
+pub mod actor;
+pub mod app;
+pub mod broker;
+pub mod clock;
+pub mod config;
+pub mod error;
+pub mod http;
+pub mod state;
+pub mod store;
+pub mod workers;

@@ -11,5 +11,6 @@ pub mod fingerprint;
 pub mod headers;
 pub mod ids;
 pub mod keyed;
+pub mod permissions;
 pub mod strip;
 pub mod vocabulary;

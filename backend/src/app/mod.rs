@@ -1,0 +1,3 @@
+//! Use cases, one module per noun: load, ask the rule in `domain`, save result and audit entry in one transaction.
+
+pub mod sessions;

@@ -1,0 +1,114 @@
+//! Settings by environment; every error names the variable and the form it wants.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+/// The server's settings.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `LAZARET_LISTEN`, default `127.0.0.1:8080`.
+    pub listen: SocketAddr,
+    /// `DATABASE_URL`: the application role.
+    pub database_url: String,
+    /// `LAZARET_SITE_DIR`: the folder that holds `pkg/`; pages work without it, unhydrated.
+    pub site_dir: Option<PathBuf>,
+    /// `LAZARET_BASE_URL`: what browsers call this server, for the Origin check; default `http://<listen>`.
+    pub base_url: String,
+    /// `LAZARET_METRICS_LISTEN`: where `/metrics` is served; absent: not at all.
+    pub metrics_listen: Option<SocketAddr>,
+    /// `LAZARET_WORKERS`: `off` serves pages and API only.
+    pub workers: bool,
+    /// Names this process in leases and connection names: host, pid and a random part.
+    pub process_name: String,
+}
+
+/// A variable that is missing or malformed.
+#[derive(Debug, thiserror::Error)]
+#[error("{variable}: {problem}; it wants {form}")]
+pub struct ConfigError {
+    /// Its name.
+    pub variable: &'static str,
+    /// What is wrong.
+    pub problem: String,
+    /// What it should look like.
+    pub form: &'static str,
+}
+
+impl Config {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// The first variable that is missing or malformed.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        Self::read(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+    }
+
+    /// Reads the settings from any source of variables.
+    ///
+    /// # Errors
+    /// The first variable that is missing or malformed.
+    pub fn read(var: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
+        let address = |variable: &'static str, text: String| {
+            text.parse::<SocketAddr>().map_err(|_| ConfigError {
+                variable,
+                problem: format!("`{text}` is no address"),
+                form: "IP:PORT, like 127.0.0.1:8080",
+            })
+        };
+        let listen = address("LAZARET_LISTEN", var("LAZARET_LISTEN").unwrap_or_else(|| "127.0.0.1:8080".to_owned()))?;
+        let database_url = postgres_url("DATABASE_URL", &var)?;
+        let base_url = match var("LAZARET_BASE_URL") {
+            None => format!("http://{listen}"),
+            Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
+                url.trim_end_matches('/').to_owned()
+            }
+            Some(url) => {
+                return Err(ConfigError {
+                    variable: "LAZARET_BASE_URL",
+                    problem: format!("`{url}` is no web address"),
+                    form: "http(s)://HOST[:PORT]",
+                });
+            }
+        };
+        let workers = match var("LAZARET_WORKERS").as_deref() {
+            None | Some("on") => true,
+            Some("off") => false,
+            Some(other) => {
+                return Err(ConfigError {
+                    variable: "LAZARET_WORKERS",
+                    problem: format!("`{other}` is unknown"),
+                    form: "on or off",
+                });
+            }
+        };
+        Ok(Self {
+            listen,
+            database_url,
+            site_dir: var("LAZARET_SITE_DIR").map(PathBuf::from),
+            base_url,
+            metrics_listen: var("LAZARET_METRICS_LISTEN")
+                .map(|text| address("LAZARET_METRICS_LISTEN", text))
+                .transpose()?,
+            workers,
+            process_name: format!("{}-{:08x}", std::process::id(), rand::random::<u32>()),
+        })
+    }
+}
+
+/// The owner's database address, for `lazaret migrate`.
+///
+/// # Errors
+/// `LAZARET_OWNER_DATABASE_URL` is missing or malformed.
+pub fn owner_database_url() -> Result<String, ConfigError> {
+    postgres_url("LAZARET_OWNER_DATABASE_URL", &|name| std::env::var(name).ok())
+}
+
+fn postgres_url(variable: &'static str, var: &impl Fn(&'static str) -> Option<String>) -> Result<String, ConfigError> {
+    const FORM: &str = "postgres://USER[:PASSWORD]@HOST[:PORT]/DATABASE";
+    let url = var(variable).ok_or(ConfigError { variable, problem: "it isn't set".to_owned(), form: FORM })?;
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        Ok(url)
+    } else {
+        // the value may hold a password: it isn't repeated
+        Err(ConfigError { variable, problem: "it is no Postgres address".to_owned(), form: FORM })
+    }
+}
