@@ -3,43 +3,15 @@
 //! Applications write what they like: an attempt may be any integer type or a decimal string, and may lie. Nothing
 //! here is trusted; it is read, kept beside the broker's own facts, and `None` where it isn't there.
 
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::amqp::{Properties, Value};
+use crate::api::HeaderMapping;
 
 /// The header that a replay writes: the redrive generation, an integer.
 pub const REDRIVE_GENERATION: &str = "redrive-generation";
 /// The header that a replay writes: the redrive id, a UUID.
 pub const REDRIVE_ID: &str = "lazaret-redrive-id";
-
-/// Which header carries what. A name that is `None` isn't looked for, except that the message id falls back to the
-/// property `message-id` and the enqueue time to the property `timestamp`.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct HeaderMapping {
-    /// The message id; by default the property `message-id`.
-    pub message_id: Option<String>,
-    /// The job id.
-    pub job_id: Option<String>,
-    /// The attempt, from 1.
-    pub attempt: Option<String>,
-    /// The attempt budget.
-    pub max_attempts: Option<String>,
-    /// The idempotency key.
-    pub idempotency_key: Option<String>,
-    /// The worker's name of the failure.
-    pub error_class: Option<String>,
-    /// What the worker said of the failure.
-    pub error_text: Option<String>,
-    /// The worker revision that failed.
-    pub worker_version: Option<String>,
-    /// When it was enqueued, seconds since 1970 or RFC 3339; by default the property `timestamp`.
-    pub enqueued_at: Option<String>,
-    /// The message that this one replaces or follows.
-    pub parent_message: Option<String>,
-}
 
 /// What the message says of itself. Names are bytes, since nothing makes an application write UTF-8; an empty name
 /// says nothing and is `None`.
@@ -64,7 +36,7 @@ pub struct SelfReport {
     /// The enqueue time.
     pub enqueued_at: Option<EnqueuedAt>,
     /// The parent message.
-    pub parent_message: Option<Vec<u8>>,
+    pub parent_message_id: Option<Vec<u8>>,
     /// The broker's `x-delivery-count`. On RabbitMQ 4 a copy that a client sent shows here too: a hint.
     pub delivery_count: Option<u64>,
     /// The redrive generation that it carries; counts only if a cohort owns it (RULES 3).
@@ -84,7 +56,8 @@ pub struct EnqueuedAt {
 }
 
 impl HeaderMapping {
-    /// Reads what `properties` say under this mapping.
+    /// Reads what `properties` say under this mapping. A name that is `None` isn't looked for, except that the message
+    /// id falls back to the property `message-id` and the enqueue time to the property `timestamp`.
     pub fn read(&self, properties: &Properties) -> SelfReport {
         let header = |name: &str| properties.headers.as_ref()?.get(name.as_bytes());
         let mapped = |name: &Option<String>| name.as_deref().and_then(header);
@@ -103,7 +76,7 @@ impl HeaderMapping {
             enqueued_at: mapped(&self.enqueued_at)
                 .and_then(EnqueuedAt::read)
                 .or_else(|| properties.timestamp.and_then(|s| EnqueuedAt::from_seconds(s.into()))),
-            parent_message: text(&self.parent_message),
+            parent_message_id: text(&self.parent_message_id),
             delivery_count: header("x-delivery-count").and_then(|v| v.as_int()?.try_into().ok()),
             redrive_generation: header(REDRIVE_GENERATION)
                 .and_then(crate::headers::int)
@@ -174,7 +147,7 @@ mod tests {
             error_text: name("error-text"),
             worker_version: name("worker-version"),
             enqueued_at: name("enqueued-at"),
-            parent_message: name("parent-message-id"),
+            parent_message_id: name("parent-message-id"),
         }
     }
 

@@ -5,11 +5,11 @@ use super::{F32, F64, ShortString, Table, Value};
 /// How deep tables and arrays may nest before decoding refuses. The outermost table is depth 1.
 pub const MAX_DEPTH: usize = 64;
 
-/// Why bytes are no field table, and where.
+/// Why bytes are no field table or property list, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {at}: {fault}")]
 pub struct DecodeError {
-    /// Offset of the offending byte from the start of the table, its length prefix included.
+    /// Offset of the offending byte from the start, a table's length prefix included.
     pub at: usize,
     /// What is wrong there.
     pub fault: Fault,
@@ -27,9 +27,12 @@ pub enum Fault {
     /// Deeper than [`MAX_DEPTH`].
     #[error("nested deeper than {MAX_DEPTH}")]
     TooDeep,
-    /// Bytes are left over after the table.
-    #[error("bytes after the table")]
+    /// Bytes are left over at the end.
+    #[error("bytes after the end")]
     Trailing,
+    /// A flag of a property list that names no property kept there.
+    #[error("unknown property flag")]
+    UnknownProperty,
 }
 
 impl Table {
@@ -59,9 +62,10 @@ impl Table {
 
     /// Reads a table from its wire bytes, length prefix first. Never panics; nesting is bounded by [`MAX_DEPTH`].
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader { bytes, at: 0, end: bytes.len() };
+        let mut reader = Reader::new(bytes);
         let table = reader.table(1)?;
-        if reader.at == bytes.len() { Ok(table) } else { Err(reader.fault(Fault::Trailing)) }
+        reader.finish()?;
+        Ok(table)
     }
 }
 
@@ -138,7 +142,7 @@ fn prefixed(out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
     out[start..start + 4].copy_from_slice(&len.to_be_bytes());
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     /// End of the innermost table or array being read.
@@ -146,6 +150,21 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0, end: bytes.len() }
+    }
+
+    /// Refuses bytes that are left over.
+    pub(super) fn finish(self) -> Result<(), DecodeError> {
+        if self.at == self.bytes.len() { Ok(()) } else { Err(self.fault(Fault::Trailing)) }
+    }
+
+    pub(super) fn short(&mut self) -> Result<ShortString, DecodeError> {
+        let [len] = self.array()?;
+        // A u8 length can't pass the limit of a short string.
+        Ok(ShortString(self.take(len.into())?.to_vec()))
+    }
+
     fn fault(&self, fault: Fault) -> DecodeError {
         DecodeError { at: self.at, fault }
     }
@@ -159,7 +178,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let mut out = [0; N];
         out.copy_from_slice(self.take(N)?);
         Ok(out)
@@ -193,12 +212,7 @@ impl<'a> Reader<'a> {
     }
 
     fn table(&mut self, depth: usize) -> Result<Table, DecodeError> {
-        let fields = self.region(depth, |reader| {
-            let [len] = reader.array()?;
-            // A u8 length can't pass the limit of a short string.
-            let key = ShortString(reader.take(len.into())?.to_vec());
-            Ok((key, reader.value(depth)?))
-        })?;
+        let fields = self.region(depth, |reader| Ok((reader.short()?, reader.value(depth)?)))?;
         Ok(fields.into_iter().collect())
     }
 

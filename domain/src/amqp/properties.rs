@@ -1,6 +1,7 @@
 //! The basic properties and the message they belong to.
 
-use super::{ShortString, Table};
+use super::codec::Reader;
+use super::{DecodeError, Fault, ShortString, Table};
 
 /// The frame size that RabbitMQ and its clients agree on unless configured otherwise, in bytes.
 pub const DEFAULT_FRAME_MAX: usize = 131_072;
@@ -104,10 +105,106 @@ impl Properties {
     }
 }
 
+impl Properties {
+    /// The AMQP property list of everything but the headers: 16 flag bits, then the present values in AMQP order.
+    /// The vault keeps it beside [`Table::encode`] of the headers.
+    pub fn encode_list(&self) -> Vec<u8> {
+        let mut flags = 0_u16;
+        let mut values = Vec::new();
+        for (place, _, property) in self.present() {
+            match property {
+                Property::Headers(_) => continue,
+                Property::Short(text) => {
+                    values.push(text.as_bytes().len() as u8);
+                    values.extend_from_slice(text.as_bytes());
+                }
+                Property::Byte(byte) => values.push(byte),
+                Property::Time(seconds) => values.extend_from_slice(&seconds.to_be_bytes()),
+            }
+            flags |= flag(place);
+        }
+        [&flags.to_be_bytes()[..], &values].concat()
+    }
+
+    /// Reads what [`Properties::encode_list`] and [`Table::encode`] wrote.
+    pub fn decode(list: &[u8], headers: Option<&[u8]>) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(list);
+        let flags = u16::from_be_bytes(reader.array()?);
+        // The headers are kept apart; bit 0 would announce more flags, of which AMQP 0-9-1 has none.
+        if flags & (flag(3) | 0b11) != 0 {
+            return Err(DecodeError { at: 0, fault: Fault::UnknownProperty });
+        }
+        let mut short = |place| if flags & flag(place) == 0 { Ok(None) } else { reader.short().map(Some) };
+        let (content_type, content_encoding) = (short(1)?, short(2)?);
+        let mut byte =
+            |place| if flags & flag(place) == 0 { Ok(None) } else { reader.array().map(|[byte]| Some(byte)) };
+        let (delivery_mode, priority) = (byte(4)?, byte(5)?);
+        let mut short = |place| if flags & flag(place) == 0 { Ok(None) } else { reader.short().map(Some) };
+        let (correlation_id, reply_to, expiration, message_id) = (short(6)?, short(7)?, short(8)?, short(9)?);
+        let timestamp = if flags & flag(10) == 0 { None } else { Some(u64::from_be_bytes(reader.array()?)) };
+        let mut short = |place| if flags & flag(place) == 0 { Ok(None) } else { reader.short().map(Some) };
+        let (kind, user_id, app_id, cluster_id) = (short(11)?, short(12)?, short(13)?, short(14)?);
+        reader.finish()?;
+        Ok(Self {
+            content_type,
+            content_encoding,
+            headers: headers.map(Table::decode).transpose()?,
+            delivery_mode,
+            priority,
+            correlation_id,
+            reply_to,
+            expiration,
+            message_id,
+            timestamp,
+            kind,
+            user_id,
+            app_id,
+            cluster_id,
+        })
+    }
+}
+
+/// The flag bit of the property at that place: the highest is the first's.
+fn flag(place: u8) -> u16 {
+    1 << (16 - place)
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::super::strategy;
     use super::*;
     use crate::amqp::Value;
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(properties in strategy::properties()) {
+            let headers = properties.headers.as_ref().map(Table::encode);
+            prop_assert_eq!(Properties::decode(&properties.encode_list(), headers.as_deref()), Ok(properties));
+        }
+
+        #[test]
+        fn any_list_decodes_without_panic(list in proptest::collection::vec(any::<u8>(), 0..64)) {
+            if let Ok(properties) = Properties::decode(&list, None) {
+                prop_assert_eq!(properties.encode_list(), list);
+            }
+        }
+    }
+
+    #[test]
+    fn the_list_is_amqps() {
+        let short = |text: &str| Some(ShortString::new(text).unwrap());
+        let properties = Properties {
+            content_type: short("a"),
+            delivery_mode: Some(2),
+            timestamp: Some(1),
+            cluster_id: short(""),
+            headers: Some(Table::new()),
+            ..Properties::default()
+        };
+        assert_eq!(hex::encode(properties.encode_list()), ["9044", "0161", "02", "0000000000000001", "00"].concat());
+    }
 
     #[test]
     fn present_properties_keep_amqp_order_and_absence() {
