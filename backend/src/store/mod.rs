@@ -1,6 +1,7 @@
 //! Postgres: one module per aggregate; queries are checked at compile time; no rule lives here.
 
 pub mod audit;
+pub mod cohorts;
 pub mod idempotency;
 mod tx;
 

@@ -1,0 +1,277 @@
+//! Cohorts: the aggregate's own row, its states and stages. Lists, items, claims and reviews have files of their own.
+
+pub mod items;
+
+use super::Tx;
+use crate::{
+    clock::new_id,
+    error::{Error, Result},
+};
+use anyhow::Context as _;
+use domain::{
+    api::Draft,
+    ids::{CohortId, QueueId, UserId},
+    vocabulary::CohortState,
+};
+use sqlx::Acquire as _;
+use time::OffsetDateTime;
+
+/// A cohort's row.
+#[derive(Debug, Clone)]
+pub struct Cohort {
+    /// Identity.
+    pub id: CohortId,
+    /// Its source queue.
+    pub queue_id: QueueId,
+    /// What people wrote, as last saved.
+    pub draft: Draft,
+    /// Where it is.
+    pub state: CohortState,
+    /// Why it is there, where a state has a reason.
+    pub state_reason: Option<String>,
+    /// Where `paused` resumes to.
+    pub resumes_to: Option<CohortState>,
+    /// Rises with each edit of the plan.
+    pub revision: i64,
+    /// Rises with every write.
+    pub version: i64,
+    /// How many items.
+    pub size: i64,
+    /// The author.
+    pub created_by: UserId,
+    /// Broker, vhost and name of the queue that the lane is for; set at submit.
+    pub lane: Option<String>,
+    /// Where its messages go (exchange, key); set at submit.
+    pub target: Option<(String, String)>,
+    /// Until when it may be started.
+    pub expires_at: Option<OffsetDateTime>,
+    /// When it aborts by itself.
+    pub run_by: Option<OffsetDateTime>,
+    /// The queue's policy version at submit.
+    pub policy_version: Option<i64>,
+    /// Allocated at approval.
+    pub generation: Option<i64>,
+    /// When a start consumed the approval.
+    pub approval_consumed_at: Option<OffsetDateTime>,
+    /// The stratum whose canary is or was last in hand.
+    pub stratum: i64,
+    /// Whether the inconclusive canary was extended already.
+    pub verify_extended: bool,
+    /// When the last stratum's canary passed.
+    pub canary_passed_at: Option<OffsetDateTime>,
+    /// Worker versions that executed the canaries.
+    pub canary_worker_versions: Vec<String>,
+    /// Whether exactly one item goes out before the rest, after a resume.
+    pub probation: bool,
+    /// Whether something was seen on two messages.
+    pub published_twice: bool,
+}
+
+struct Row {
+    id: uuid::Uuid,
+    queue_id: uuid::Uuid,
+    draft: serde_json::Value,
+    state: String,
+    state_reason: Option<String>,
+    resumes_to: Option<String>,
+    revision: i64,
+    version: i64,
+    size: i32,
+    created_by: uuid::Uuid,
+    lane: Option<String>,
+    target_exchange: Option<String>,
+    target_routing_key: Option<String>,
+    expires_at: Option<OffsetDateTime>,
+    run_by: Option<OffsetDateTime>,
+    policy_version: Option<i64>,
+    generation: Option<i64>,
+    approval_consumed_at: Option<OffsetDateTime>,
+    stratum: i32,
+    verify_extended: bool,
+    canary_passed_at: Option<OffsetDateTime>,
+    canary_worker_versions: Vec<String>,
+    probation: bool,
+    published_twice: bool,
+}
+
+impl TryFrom<Row> for Cohort {
+    type Error = Error;
+
+    fn try_from(row: Row) -> Result<Self> {
+        Ok(Self {
+            id: CohortId(row.id),
+            queue_id: QueueId(row.queue_id),
+            draft: serde_json::from_value(row.draft).context("a stored draft can't be read")?,
+            state: row.state.parse().context("a stored state")?,
+            state_reason: row.state_reason,
+            resumes_to: row.resumes_to.map(|state| state.parse()).transpose().context("a stored state")?,
+            revision: row.revision,
+            version: row.version,
+            size: i64::from(row.size),
+            created_by: UserId(row.created_by),
+            lane: row.lane,
+            target: row.target_exchange.zip(row.target_routing_key),
+            expires_at: row.expires_at,
+            run_by: row.run_by,
+            policy_version: row.policy_version,
+            generation: row.generation,
+            approval_consumed_at: row.approval_consumed_at,
+            stratum: i64::from(row.stratum),
+            verify_extended: row.verify_extended,
+            canary_passed_at: row.canary_passed_at,
+            canary_worker_versions: row.canary_worker_versions,
+            probation: row.probation,
+            published_twice: row.published_twice,
+        })
+    }
+}
+
+/// Reads a cohort and locks its row until the transaction ends.
+///
+/// # Errors
+/// `NotFound`; the database's.
+pub async fn load_for_update(tx: &mut Tx, id: CohortId) -> Result<Cohort> {
+    sqlx::query_as!(
+        Row,
+        "SELECT id, queue_id, draft, state, state_reason, resumes_to, revision, version, size, created_by, lane,
+           target_exchange, target_routing_key, expires_at, run_by, policy_version, generation, approval_consumed_at,
+           stratum, verify_extended, canary_passed_at, canary_worker_versions, probation, published_twice
+         FROM cohorts WHERE id = $1 FOR UPDATE",
+        id.0
+    )
+    .fetch_optional(&mut **tx)
+    .await?
+    .ok_or(Error::NotFound { what: "cohort" })?
+    .try_into()
+}
+
+/// Reads a cohort.
+///
+/// # Errors
+/// `NotFound`; the database's.
+pub async fn load(db: impl sqlx::PgExecutor<'_>, id: CohortId) -> Result<Cohort> {
+    sqlx::query_as!(
+        Row,
+        "SELECT id, queue_id, draft, state, state_reason, resumes_to, revision, version, size, created_by, lane,
+           target_exchange, target_routing_key, expires_at, run_by, policy_version, generation, approval_consumed_at,
+           stratum, verify_extended, canary_passed_at, canary_worker_versions, probation, published_twice
+         FROM cohorts WHERE id = $1",
+        id.0
+    )
+    .fetch_optional(db)
+    .await?
+    .ok_or(Error::NotFound { what: "cohort" })?
+    .try_into()
+}
+
+/// A state that a cohort enters.
+#[derive(Debug, Clone, Copy)]
+pub struct Entering<'a> {
+    /// Which.
+    pub state: CohortState,
+    /// Where it resumes to; for `paused` only.
+    pub resumes_to: Option<CohortState>,
+    /// Why.
+    pub reason: Option<&'a str>,
+    /// By whom; `None` is the system.
+    pub by: Option<UserId>,
+}
+
+/// Writes the state, a new version and the stage; a terminal state releases the claims. Gives the new version.
+///
+/// The caller holds the cohort's row ([`load_for_update`]) and has asked `domain` whether the way is open.
+///
+/// # Errors
+/// 409 `lane_taken` when another cohort holds the target's lane; the database's.
+pub async fn set_state(tx: &mut Tx, cohort: CohortId, entering: Entering<'_>) -> Result<i64> {
+    let mut attempt = tx.begin().await?;
+    let written = sqlx::query_scalar!(
+        "UPDATE cohorts SET state = $2, resumes_to = $3, state_reason = $4, version = version + 1 WHERE id = $1
+         RETURNING version",
+        cohort.0,
+        entering.state.as_str(),
+        entering.resumes_to.map(CohortState::as_str),
+        entering.reason,
+    )
+    .fetch_one(&mut *attempt)
+    .await;
+    let version = match written {
+        Ok(version) => {
+            attempt.commit().await?;
+            version
+        }
+        Err(error) if crate::error::broken_constraint(&error) == Some("cohorts_one_per_lane") => {
+            attempt.rollback().await?;
+            return Err(lane_taken(tx, cohort).await?);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    add_stage(tx, cohort, entering.state, entering.by, entering.reason).await?;
+    if entering.state.is_terminal() {
+        release_claims(tx, cohort).await?;
+    }
+    super::notify(tx, "cohorts", Some(cohort.0)).await?;
+    Ok(version)
+}
+
+/// The refusal that says which cohort holds the lane that this one wants.
+async fn lane_taken(tx: &mut Tx, cohort: CohortId) -> Result<Error> {
+    let holder = sqlx::query!(
+        "SELECT holder.id, holder.title, holder.state FROM cohorts AS holder JOIN cohorts AS wanting ON holder.lane = wanting.lane
+         WHERE wanting.id = $1 AND holder.id <> $1 AND holder.state = ANY($2)",
+        cohort.0,
+        &CohortState::ALL.iter().filter(|state| state.holds_lane()).map(ToString::to_string).collect::<Vec<_>>(),
+    )
+    .fetch_optional(&mut **tx)
+    .await?;
+    Ok(match holder {
+        Some(holder) => Error::Refused {
+            code: "lane_taken",
+            detail: format!(
+                "\u{201c}{}\u{201d} ({}) replays into this queue now; one cohort at a time.",
+                holder.title, holder.state
+            ),
+            facts: Some(serde_json::json!({ "cohort": { "id": holder.id, "title": holder.title }, "state": holder.state })),
+        },
+        None => Error::refused("lane_taken", "Another cohort held this queue's lane a moment ago; try again."),
+    })
+}
+
+/// Writes that a stage was entered, for the page.
+///
+/// # Errors
+/// The database's.
+pub async fn add_stage(
+    tx: &mut Tx,
+    cohort: CohortId,
+    state: CohortState,
+    by: Option<UserId>,
+    reason: Option<&str>,
+) -> Result<()> {
+    sqlx::query!(
+        "INSERT INTO cohort_stages (id, cohort_id, state, by_id, reason) VALUES ($1, $2, $3, $4, $5)",
+        new_id(),
+        cohort.0,
+        state.as_str(),
+        by.map(|user| user.0),
+        reason
+    )
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+/// Releases every claim of a cohort; its dead letters' dispositions follow.
+async fn release_claims(tx: &mut Tx, cohort: CohortId) -> Result<()> {
+    sqlx::query!("DELETE FROM message_claims WHERE cohort_id = $1", cohort.0).execute(&mut **tx).await?;
+    sqlx::query!("DELETE FROM job_claims WHERE cohort_id = $1", cohort.0).execute(&mut **tx).await?;
+    items::project_cohort(tx, cohort).await
+}
+
+/// The database's clock, now: what deadlines are judged by.
+///
+/// # Errors
+/// The database's.
+pub async fn database_now(tx: &mut Tx) -> Result<OffsetDateTime> {
+    Ok(sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#).fetch_one(&mut **tx).await?)
+}
