@@ -5,10 +5,12 @@
 
 pub mod amqp;
 pub mod api;
+pub mod canary;
 pub mod canonical;
 pub mod death;
 pub mod decide;
 pub mod fingerprint;
+pub mod governor;
 pub mod headers;
 pub mod ids;
 pub mod keyed;

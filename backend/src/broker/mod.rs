@@ -1,1 +1,4 @@
-//! Filled by its modules.
+//! RabbitMQ: connections, publishing, custody, the management API.
+
+pub mod parcel;
+pub mod publisher;

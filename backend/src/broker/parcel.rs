@@ -133,7 +133,7 @@ fn wire_properties(from: Properties) -> Result<BasicProperties, Unpublishable> {
         reply_to, "reply-to", with_reply_to;
         expiration, "expiration", with_expiration;
         message_id, "message-id", with_message_id;
-        kind, "type", with_kind;
+        kind, "type", with_type;
         user_id, "user-id", with_user_id;
         app_id, "app-id", with_app_id;
         cluster_id, "cluster-id", with_cluster_id;
@@ -217,7 +217,11 @@ mod tests {
             (Properties { message_id: Some(short(b"caf\xe9")), ..Properties::default() }, 0, "unpublishable"),
             (Properties { expiration: Some(short(b"soon")), ..Properties::default() }, 0, "unpublishable"),
             (Properties { expiration: Some(short(b"99999999999")), ..Properties::default() }, 0, "unpublishable"),
-            (Properties { reply_to: Some(short(b"amq.rabbitmq.reply-to")), ..Properties::default() }, 0, "unpublishable"),
+            (
+                Properties { reply_to: Some(short(b"amq.rabbitmq.reply-to")), ..Properties::default() },
+                0,
+                "unpublishable",
+            ),
             (headers(vec![(b"caf\xe9", Value::Void)]), 0, "unpublishable"),
             (headers(vec![(b"a", Value::Void), (b"a", Value::U8(1))]), 0, "unpublishable"),
             (headers(vec![(b"a", Value::Bytes(vec![0; 2_000]))]), 0, "headers_too_large"),

@@ -114,7 +114,9 @@ impl Publisher {
 
         for parcel in batch {
             let id = parcel.redrive_id;
-            if let Some(lost) = told.values().find_map(|t| if let Told::Lost(cause) = t { Some(cause.clone()) } else { None }) {
+            if let Some(lost) =
+                told.values().find_map(|t| if let Told::Lost(cause) = t { Some(cause.clone()) } else { None })
+            {
                 told.insert(id, Told::Lost(lost));
                 continue;
             }
@@ -141,7 +143,8 @@ impl Publisher {
         }
         drop(waiting);
 
-        let all_answered = ids.iter().all(|id| matches!(told.get(id), Some(Told::Acked | Told::AckedWithReturn | Told::Nacked)));
+        let all_answered =
+            ids.iter().all(|id| matches!(told.get(id), Some(Told::Acked | Told::AckedWithReturn | Told::Nacked)));
         if !all_answered {
             self.unanswered = true;
         }
