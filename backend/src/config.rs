@@ -17,8 +17,26 @@ pub struct Config {
     pub metrics_listen: Option<SocketAddr>,
     /// `LAZARET_WORKERS`: `off` serves pages and API only.
     pub workers: bool,
-    /// Names this process in leases and connection names: host, pid and a random part.
+    /// Names this process in leases and connection names: pid and a random part.
     pub process_name: String,
+    /// What a password's hash costs; tests take less.
+    pub password_cost: PasswordCost,
+}
+
+/// argon2id's parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PasswordCost {
+    /// Memory, KiB.
+    pub memory_kib: u32,
+    /// Passes.
+    pub passes: u32,
+}
+
+impl Default for PasswordCost {
+    /// OWASP's: 19 MiB, two passes, one lane.
+    fn default() -> Self {
+        Self { memory_kib: 19 * 1024, passes: 2 }
+    }
 }
 
 /// A variable that is missing or malformed.
@@ -90,8 +108,38 @@ impl Config {
                 .transpose()?,
             workers,
             process_name: format!("{}-{:08x}", std::process::id(), rand::random::<u32>()),
+            password_cost: PasswordCost::default(),
         })
     }
+
+    /// Whether browsers reach this server on their own machine, where cookies can do without `Secure`.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        self.base_url.parse::<http::Uri>().ok().and_then(|url| url.host().map(names_loopback)).unwrap_or(false)
+    }
+
+    /// Whether `origin` is this server: `base_url`, or on a loopback address any other name of it with the same port.
+    #[must_use]
+    pub fn is_own_origin(&self, origin: &str) -> bool {
+        let (Ok(own), Ok(other)) = (self.base_url.parse::<http::Uri>(), origin.parse::<http::Uri>()) else {
+            return false;
+        };
+        let same_host = match (own.host(), other.host()) {
+            (Some(own), Some(other)) => {
+                own.eq_ignore_ascii_case(other) || (names_loopback(own) && names_loopback(other))
+            }
+            _ => false,
+        };
+        same_host && own.scheme() == other.scheme() && port(&own) == port(&other)
+    }
+}
+
+fn names_loopback(host: &str) -> bool {
+    matches!(host, "localhost" | "127.0.0.1" | "[::1]")
+}
+
+fn port(url: &http::Uri) -> u16 {
+    url.port_u16().unwrap_or(if url.scheme_str() == Some("https") { 443 } else { 80 })
 }
 
 /// The owner's database address, for `lazaret migrate`.

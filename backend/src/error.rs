@@ -32,6 +32,9 @@ pub enum Error {
     /// Nobody is signed in: 401.
     #[error("no session")]
     Unauthenticated,
+    /// The name or the password is wrong, or the account may not sign in: 401.
+    #[error("wrong credentials")]
+    WrongCredentials,
     /// Signed in, not allowed: 403, `missing_permission` or `reauthentication_required`.
     #[error("{code}: {detail}")]
     Forbidden {

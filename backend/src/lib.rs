@@ -7,6 +7,7 @@ pub mod clock;
 pub mod config;
 pub mod error;
 pub mod http;
+pub mod serve;
 pub mod state;
 pub mod store;
 pub mod workers;

@@ -1,3 +1,6 @@
 //! Use cases, one module per noun: load, ask the rule in `domain`, save result and audit entry in one transaction.
 
+pub mod health;
+pub mod passwords;
 pub mod sessions;
+pub mod users;

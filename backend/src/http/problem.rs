@@ -33,6 +33,9 @@ impl IntoResponse for Error {
                 facts = why;
                 (StatusCode::CONFLICT, code, detail)
             }
+            Self::WrongCredentials => {
+                (StatusCode::UNAUTHORIZED, "wrong_credentials", "The name or the password is wrong.".to_owned())
+            }
             Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "no_session", "Sign in first.".to_owned()),
             Self::Forbidden { code, detail } => (StatusCode::FORBIDDEN, code, detail),
             Self::NotFound { what } => (StatusCode::NOT_FOUND, "not_found", format!("There is no such {what}.")),
@@ -95,6 +98,17 @@ fn problem(
     response
 }
 
+/// What an unknown route under `/api/v1` answers.
+pub(super) async fn no_such_route() -> Error {
+    Error::NotFound { what: "route" }
+}
+
+/// What a known route answers to a method that it doesn't have; axum adds `Allow`.
+pub(super) async fn method_not_allowed() -> Response {
+    let detail = "This route has no such method; Allow lists those it has.".to_owned();
+    problem(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail, vec![], None)
+}
+
 /// `plan_digest_mismatch` → `Plan digest mismatch`.
 fn sentence(code: &str) -> String {
     let words = code.replace('_', " ");
@@ -114,18 +128,22 @@ impl<T: serde::Serialize> IntoResponse for Json<T> {
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Error;
-    async fn from_request(request: Request, state: &S) -> Result<Self, Error> {
-        axum::Json::from_request(request, state).await.map(|axum::Json(value)| Self(value)).map_err(|rejection| {
-            match rejection {
-                JsonRejection::MissingJsonContentType(_) => {
-                    Error::BadRequest { code: "not_json", detail: "Send Content-Type: application/json.".to_owned() }
-                }
-                other if other.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                    Error::TooLarge { detail: other.body_text() }
-                }
-                other => bad_json(&other.body_text()),
-            }
-        })
+    async fn from_request(request: Request, _: &S) -> Result<Self, Error> {
+        read_json(request).await
+    }
+}
+
+/// Reads a request's body as JSON.
+pub(super) async fn read_json<T: DeserializeOwned>(request: Request) -> Result<Json<T>, Error> {
+    match axum::Json::from_request(request, &()).await {
+        Ok(axum::Json(value)) => Ok(Json(value)),
+        Err(JsonRejection::MissingJsonContentType(_)) => {
+            Err(Error::BadRequest { code: "not_json", detail: "Send Content-Type: application/json.".to_owned() })
+        }
+        Err(other) if other.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            Err(Error::TooLarge { detail: other.body_text() })
+        }
+        Err(other) => Err(bad_json(&other.body_text())),
     }
 }
 
