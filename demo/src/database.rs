@@ -47,7 +47,7 @@ CREATE TABLE IF NOT EXISTS invoices (
 CREATE INDEX IF NOT EXISTS invoices_by_job ON invoices (job_id);
 
 CREATE TABLE IF NOT EXISTS knobs (
-  only boolean CONSTRAINT knobs_single PRIMARY KEY DEFAULT true CHECK (only),
+  single boolean CONSTRAINT knobs_single PRIMARY KEY DEFAULT true CHECK (single),
   arrival_per_s integer NOT NULL CONSTRAINT knobs_arrival_range CHECK (arrival_per_s BETWEEN 0 AND 500),
   downstream_ms integer NOT NULL CONSTRAINT knobs_downstream_range CHECK (downstream_ms BETWEEN 0 AND 60000)
 );

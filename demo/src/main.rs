@@ -128,7 +128,12 @@ struct ControlAddress {
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     let filter = tracing_subscriber::EnvFilter::try_from_env("DEMO_LOG").unwrap_or_else(|_| "demo=info,warn".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
     let Cli { services, feed, command } = Cli::parse();
     match command {
         Command::Topology => {
