@@ -1,6 +1,11 @@
 //! `demo`: the shop that the demo shows, one process per subcommand.
 
-use std::{io::Write as _, net::SocketAddr, process::ExitCode, time::Duration};
+use std::{
+    io::{IsTerminal as _, Write as _},
+    net::SocketAddr,
+    process::ExitCode,
+    time::Duration,
+};
 
 use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};

@@ -1,5 +1,7 @@
 //! A virtual host and two databases for one test, and the shop's processes in it.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "the world of tests: a failure in it fails the test")]
+
 use std::{process::Stdio, time::Duration};
 
 use demo::{
