@@ -1,0 +1,53 @@
+//! Builds: the server and what it serves to the browser.
+
+pub(crate) mod bundle;
+mod compress;
+mod css;
+mod source_hash;
+mod wasm;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use crate::run::Run;
+use crate::say;
+
+/// How a program is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    #[expect(dead_code, reason = "for `dev`")]
+    /// Quick to build.
+    Dev,
+    /// What people, tests in the browser and measurements run.
+    Release,
+}
+
+/// `cargo` at the checkout's root, building offline against `.sqlx` into `target/`.
+pub(crate) fn cargo(run: &Run) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(run.checkout().root());
+    cargo.env("SQLX_OFFLINE", "true").env("CARGO_TARGET_DIR", run.checkout().target(""));
+    cargo
+}
+
+/// Builds the programs `packages`, each named like its package but for `lazaret`'s, and gives the folder they are in.
+///
+/// # Errors
+/// When the build fails.
+pub(crate) fn programs(run: &Arc<Run>, packages: &[&str], profile: Profile) -> Result<PathBuf> {
+    let mut cargo = cargo(run);
+    cargo.args(["build", "--bins"]).args(packages.iter().flat_map(|package| ["-p", package]));
+    let folder = match profile {
+        Profile::Dev => "debug",
+        Profile::Release => {
+            cargo.arg("--release");
+            "release"
+        }
+    };
+    say::step(&format!("build {} ({folder})", packages.join(", ")), || run.tool(&mut cargo))?;
+    Ok(run.checkout().target(folder))
+}

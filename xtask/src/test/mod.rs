@@ -1,0 +1,53 @@
+//! `cargo xtask test`: everything that CI runs, stage by stage.
+
+mod outcome;
+mod stages;
+mod tools;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+
+use crate::cli;
+use crate::run::{Run, leave_to_the_signal};
+use crate::say;
+use crate::services::BrokerVersion;
+use outcome::{Outcome, Report};
+use stages::Stage;
+
+/// Runs the stages that were asked for, all of them also after one has failed, and ends with the counts.
+///
+/// # Errors
+/// When a stage failed.
+pub(crate) fn test(run: &Arc<Run>, arguments: &cli::Test) -> Result<()> {
+    let brokers = arguments.broker.map_or_else(|| BrokerVersion::ALL.to_vec(), |broker| vec![broker]);
+    let mut reports = Vec::new();
+    for stage in stages::chosen(arguments.what.as_deref(), &brokers) {
+        reports.push(carry_out(run, &stage));
+    }
+    say::result(&outcome::summary(&reports))?;
+    if reports.iter().any(Report::failed) {
+        bail!("a stage failed");
+    }
+    if reports.iter().all(|report| report.result.as_ref().is_ok_and(|outcome| *outcome == Outcome::default())) {
+        bail!("no test ran");
+    }
+    Ok(())
+}
+
+fn carry_out(run: &Arc<Run>, stage: &Stage) -> Report {
+    let name = stage.to_string();
+    say::line(format!("\n== {name}"));
+    let started = Instant::now();
+    let result: Result<Outcome> = stage.carry_out(run);
+    leave_to_the_signal();
+    let took = started.elapsed();
+    if let Err(error) = &result {
+        say::error(error);
+    }
+    let report = Report { name, took, result };
+    let said = if report.failed() { "FAILED" } else { "ok" };
+    say::line(format!("== {}: {said}, {}", report.name, say::seconds(took)));
+    report
+}

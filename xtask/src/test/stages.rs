@@ -1,0 +1,134 @@
+//! The stages, in the order in which a fault is found soonest.
+
+use std::fmt;
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+
+use super::outcome::Outcome;
+use super::tools::{DENY, NEXTEST};
+use crate::build::{self, Profile};
+use crate::cli;
+use crate::prepare;
+use crate::run::Run;
+use crate::services::{BrokerVersion, Stack};
+
+/// One stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Every file is formatted.
+    Format,
+    /// No lint of the workspace fires.
+    Lints,
+    /// `.sqlx/` is what the sources and migrations give.
+    Queries,
+    /// The code's documentation builds without a warning.
+    CodeDocs,
+    /// Licences, sources and bans of dependencies.
+    Dependencies,
+    /// The browser bundle builds.
+    Bundle,
+    /// Unit and property tests, or those whose name holds the text.
+    Unit(Option<String>),
+    /// Integration tests on one broker, or those whose name holds the text.
+    Integration(BrokerVersion, Option<String>),
+}
+
+/// The stages that an argument of `cargo xtask test` names; without one, all.
+pub(crate) fn chosen(what: Option<&str>, brokers: &[BrokerVersion]) -> Vec<Stage> {
+    use Stage::{Bundle, CodeDocs, Dependencies, Format, Integration, Lints, Queries, Unit};
+    let lint = || vec![Format, Dependencies, Queries, Lints];
+    let integration = |name: Option<&str>| brokers.iter().map(|b| Integration(*b, name.map(str::to_owned))).collect();
+    match what {
+        None => [lint(), vec![CodeDocs, Unit(None)], integration(None), vec![Bundle]].concat(),
+        Some("lint") => lint(),
+        Some("unit") => vec![Unit(None)],
+        Some("integration") => integration(None),
+        Some("docs") => vec![CodeDocs],
+        Some(name) => [vec![Unit(Some(name.to_owned()))], integration(Some(name))].concat(),
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Format => write!(f, "format"),
+            Self::Lints => write!(f, "lints"),
+            Self::Queries => write!(f, "queries"),
+            Self::CodeDocs => write!(f, "code documentation"),
+            Self::Dependencies => write!(f, "dependencies"),
+            Self::Bundle => write!(f, "browser bundle"),
+            Self::Unit(_) => write!(f, "unit and property tests"),
+            Self::Integration(broker, _) => write!(f, "integration tests on RabbitMQ {}", broker.major()),
+        }
+    }
+}
+
+impl Stage {
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// When it finds a fault.
+    pub(crate) fn carry_out(&self, run: &Arc<Run>) -> Result<Outcome> {
+        match self {
+            Self::Format => check(run, build::cargo(run).args(["fmt", "--all", "--check"])),
+            Self::Lints => {
+                let mut cargo = build::cargo(run);
+                cargo.args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+                check(run, &mut cargo)
+            }
+            Self::Queries => {
+                prepare::prepare(run, &cli::Prepare { check: true })?;
+                Ok(Outcome::CHECK)
+            }
+            Self::CodeDocs => {
+                let mut cargo = build::cargo(run);
+                cargo.args(["doc", "--quiet", "--workspace", "--lib", "--no-deps", "--document-private-items"]);
+                check(run, cargo.env("RUSTDOCFLAGS", "-D warnings"))
+            }
+            Self::Dependencies => {
+                let mut cargo = DENY.cargo(run)?;
+                check(run, cargo.args(["deny", "--workspace", "check", "bans", "licenses", "sources"]))
+            }
+            Self::Bundle => build::bundle::bundle(run, Profile::Release).map(|_| Outcome::CHECK),
+            Self::Unit(name) => nextest(run, "not binary_id(lazaret::it)", name.as_deref(), &[]),
+            Self::Integration(broker, name) => integration(run, *broker, name.as_deref()),
+        }
+    }
+}
+
+fn check(run: &Arc<Run>, command: &mut Command) -> Result<Outcome> {
+    run.tool(command).map(|()| Outcome::CHECK)
+}
+
+/// One node and one cluster for all tests: each makes its own virtual host and database in them.
+fn integration(run: &Arc<Run>, broker: BrokerVersion, name: Option<&str>) -> Result<Outcome> {
+    let stack = Stack::start(run, broker)?;
+    let environment = [
+        ("LAZARET_TEST_DATABASE_URL", stack.postgres.url("postgres", "postgres")),
+        ("LAZARET_TEST_AMQP_URL", stack.rabbitmq.amqp_url()),
+        ("LAZARET_TEST_MANAGEMENT_URL", stack.rabbitmq.management_url()),
+        ("LAZARET_TEST_BROKER", broker.major().to_string()),
+    ];
+    nextest(run, "binary_id(lazaret::it)", name, &environment)
+}
+
+fn nextest(run: &Arc<Run>, of: &str, name: Option<&str>, environment: &[(&str, String)]) -> Result<Outcome> {
+    let mut cargo = NEXTEST.cargo(run)?;
+    // One build for unit and integration tests: the same packages, told apart by the filter.
+    cargo.args(["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=pass"]);
+    let filter = name.map_or_else(|| of.to_owned(), |name| format!("({of}) & test({name})"));
+    cargo.args(["--filterset", &filter]).envs(environment.iter().map(|(name, value)| (name, value)));
+    counted(run, &mut cargo)
+}
+
+/// Runs a test runner and reads its counts.
+fn counted(run: &Arc<Run>, command: &mut Command) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let status = run.watched(command, |line| outcome = Outcome::read(line, outcome).unwrap_or(outcome))?;
+    if !status.success() && outcome.failed == 0 {
+        bail!("the test runner failed ({status})");
+    }
+    Ok(outcome)
+}
