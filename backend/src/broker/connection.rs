@@ -58,7 +58,9 @@ pub fn reply_code(error: &lapin::Error) -> Option<u16> {
 
 fn say(error: &lapin::Error) -> String {
     match error.kind() {
-        lapin::ErrorKind::ProtocolError(error) => format!("the broker said {}: {}", error.get_id(), error.get_message()),
+        lapin::ErrorKind::ProtocolError(error) => {
+            format!("the broker said {}: {}", error.get_id(), error.get_message())
+        }
         lapin::ErrorKind::IOError(error) => format!("the connection failed: {error}"),
         lapin::ErrorKind::MissingHeartbeatError => "the broker's heartbeats stopped".to_owned(),
         lapin::ErrorKind::ParsingError(_) => "the client can't read a frame of the broker's".to_owned(),

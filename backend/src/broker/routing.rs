@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn receivers_follow_exchanges_and_survive_cycles() {
-        let exchanges = [exchange("d", "direct"), exchange("t", "topic"), exchange("f", "fanout"), exchange("h", "headers")];
+        let exchanges =
+            [exchange("d", "direct"), exchange("t", "topic"), exchange("f", "fanout"), exchange("h", "headers")];
         let bindings = [
             binding("d", "queue", "q1", "k"),
             binding("d", "queue", "q2", "other"),

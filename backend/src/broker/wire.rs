@@ -220,7 +220,8 @@ mod tests {
 
     #[test]
     fn what_the_library_would_change_is_refused() {
-        let latin = Properties { message_id: Some(ShortString::new(b"caf\xe9".to_vec()).unwrap()), ..Properties::default() };
+        let latin =
+            Properties { message_id: Some(ShortString::new(b"caf\xe9".to_vec()).unwrap()), ..Properties::default() };
         assert_eq!(to_lapin(&latin).unwrap_err(), Unpublishable::NotUtf8("message-id"));
         let twice = Table::from_iter([(short("k"), Value::Void), (short("k"), Value::U8(1))]);
         let twice = Properties { headers: Some(twice), ..Properties::default() };

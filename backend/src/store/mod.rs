@@ -1,8 +1,8 @@
 //! Postgres: one module per aggregate; queries are checked at compile time; no rule lives here.
 
 pub mod audit;
-pub mod cohorts;
 pub mod changes;
+pub mod cohorts;
 pub mod health;
 pub mod idempotency;
 pub mod installation;

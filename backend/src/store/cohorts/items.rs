@@ -46,10 +46,9 @@ impl<'a> Step<'a> {
 /// The dead letter's own state, derived (RULES 5) from its item's, while an unfinished cohort claims it or after.
 const fn derived(item: ItemState, claimed: bool) -> QuarantineState {
     match item {
-        ItemState::Confirmed
-        | ItemState::Unverified
-        | ItemState::VerificationFailed
-        | ItemState::ResolvedArrived => QuarantineState::ReturnedToQueue,
+        ItemState::Confirmed | ItemState::Unverified | ItemState::VerificationFailed | ItemState::ResolvedArrived => {
+            QuarantineState::ReturnedToQueue
+        }
         ItemState::Verified => QuarantineState::Verified,
         ItemState::Requarantined => QuarantineState::Requarantined,
         ItemState::InDoubt => QuarantineState::InDoubt,
@@ -146,13 +145,16 @@ pub async fn move_all(
     to: ItemState,
     step: Step<'_>,
 ) -> Result<usize> {
-    let items: Vec<ItemId> =
-        sqlx::query_scalar!("SELECT id FROM cohort_items WHERE cohort_id = $1 AND state = ANY($2)", cohort.0, &words(from))
-            .fetch_all(&mut **tx)
-            .await?
-            .into_iter()
-            .map(ItemId)
-            .collect();
+    let items: Vec<ItemId> = sqlx::query_scalar!(
+        "SELECT id FROM cohort_items WHERE cohort_id = $1 AND state = ANY($2)",
+        cohort.0,
+        &words(from)
+    )
+    .fetch_all(&mut **tx)
+    .await?
+    .into_iter()
+    .map(ItemId)
+    .collect();
     move_items(tx, &items, from, to, step).await
 }
 

@@ -231,7 +231,9 @@ async fn lane_taken(tx: &mut Tx, cohort: CohortId) -> Result<Error> {
                 "\u{201c}{}\u{201d} ({}) replays into this queue now; one cohort at a time.",
                 holder.title, holder.state
             ),
-            facts: Some(serde_json::json!({ "cohort": { "id": holder.id, "title": holder.title }, "state": holder.state })),
+            facts: Some(
+                serde_json::json!({ "cohort": { "id": holder.id, "title": holder.title }, "state": holder.state }),
+            ),
         },
         None => Error::refused("lane_taken", "Another cohort held this queue's lane a moment ago; try again."),
     })
