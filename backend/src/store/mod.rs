@@ -1,11 +1,14 @@
 //! Postgres: one module per aggregate; queries are checked at compile time; no rule lives here.
 
 pub mod audit;
+pub mod broker_addresses;
+pub mod cohorts;
 pub mod changes;
 pub mod cohorts;
 pub mod health;
 pub mod idempotency;
 pub mod installation;
+pub mod leases;
 pub mod sessions;
 mod tx;
 pub mod users;
