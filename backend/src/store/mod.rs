@@ -2,7 +2,6 @@
 
 pub mod audit;
 pub mod broker_addresses;
-pub mod cohorts;
 pub mod changes;
 pub mod cohorts;
 pub mod health;
