@@ -37,7 +37,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Declare exchanges and queues at the broker
+    /// Declare exchanges and queues at the broker, and make the demo's tables
     Topology,
     /// Publish orders at the rate of the arrival knob
     Producer {
@@ -142,6 +142,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     let Cli { services, feed, command } = Cli::parse();
     match command {
         Command::Topology => {
+            database::open(&services.database_url).await?.close().await;
             let connection = amqp::connect(&services.amqp_url, "demo topology").await?;
             topology::declare(&connection.create_channel().await?).await?;
             connection.close(200, "declared".into()).await?;

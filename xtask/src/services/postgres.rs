@@ -106,6 +106,14 @@ impl Postgres {
         format!("postgres://{role}:{}@127.0.0.1:{}/{database}", self.password, self.port.number())
     }
 
+    /// Makes a role that may log in, with the password that all share.
+    ///
+    /// # Errors
+    /// When Postgres refuses.
+    pub(crate) fn create_role(&self, name: &str) -> Result<()> {
+        self.sql("postgres", "postgres", &format!("CREATE ROLE \"{name}\" LOGIN PASSWORD '{}';", self.password))
+    }
+
     /// Makes an empty database that `owner` owns.
     ///
     /// # Errors
