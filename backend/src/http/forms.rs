@@ -1,4 +1,5 @@
 //! Signing in and out without scripts: plain posts that call the same API as everyone and redirect.
+//! `review_form` is the other form of that kind.
 
 use crate::state::App;
 use axum::{
@@ -20,8 +21,9 @@ pub(super) fn routes(api: Router) -> Router<App> {
     Router::new().route("/login", post(login)).route("/logout", post(logout)).layer(axum::Extension(Api(api)))
 }
 
+/// The API's own router.
 #[derive(Clone)]
-struct Api(Router);
+pub(super) struct Api(pub(super) Router);
 
 #[derive(Deserialize)]
 struct LoginForm {
@@ -41,7 +43,7 @@ async fn login(
     let next = if is_own_path(&form.next) { form.next } else { "/".to_owned() };
     let sign_in = SignIn { username: form.username, password: form.password };
     let answer = match serde_json::to_vec(&sign_in) {
-        Ok(body) => call(api, outer, Method::POST, "/api/v1/session", body).await,
+        Ok(body) => call(api, outer, Method::POST, "/session", body, HeaderMap::new()).await,
         Err(error) => return crate::error::Error::Internal(error.into()).into_response(),
     };
     if answer.status().is_success() {
@@ -52,7 +54,7 @@ async fn login(
 }
 
 async fn logout(axum::Extension(Api(api)): axum::Extension<Api>, outer: OuterParts) -> Response {
-    let answer = call(api, outer, Method::DELETE, "/api/v1/session", Vec::new()).await;
+    let answer = call(api, outer, Method::DELETE, "/session", Vec::new(), HeaderMap::new()).await;
     match answer.status() {
         status if status.is_success() || status == StatusCode::UNAUTHORIZED => redirect("/login", answer.headers()),
         _ => answer,
@@ -60,7 +62,7 @@ async fn logout(axum::Extension(Api(api)): axum::Extension<Api>, outer: OuterPar
 }
 
 /// The post's own headers and address: the API judges them as it would a script's.
-struct OuterParts(axum::http::request::Parts);
+pub(super) struct OuterParts(pub(super) axum::http::request::Parts);
 
 impl<S: Send + Sync> axum::extract::FromRequestParts<S> for OuterParts {
     type Rejection = std::convert::Infallible;
@@ -69,16 +71,22 @@ impl<S: Send + Sync> axum::extract::FromRequestParts<S> for OuterParts {
     }
 }
 
-async fn call(
+/// Calls `path` under `/api/v1` as the browser that posted the form, with these headers beside its own.
+pub(super) async fn call(
     api: Router,
     OuterParts(outer): OuterParts,
     method: Method,
-    path: &'static str,
+    path: &str,
     body: Vec<u8>,
+    headers: HeaderMap,
 ) -> Response {
     let mut request = Request::new(Body::from(body));
     *request.method_mut() = method;
-    *request.uri_mut() = axum::http::Uri::from_static(path);
+    match format!("/api/v1{path}").parse() {
+        Ok(uri) => *request.uri_mut() = uri,
+        Err(_) => return crate::error::Error::NotFound { what: "resource" }.into_response(),
+    }
+    request.headers_mut().extend(headers);
     for name in [header::COOKIE, header::ORIGIN, header::HeaderName::from_static("sec-fetch-site")] {
         if let Some(value) = outer.headers.get(&name) {
             request.headers_mut().insert(name, value.clone());
@@ -94,12 +102,12 @@ async fn call(
     }
 }
 
-async fn problem_code(answer: Response) -> String {
+pub(super) async fn problem_code(answer: Response) -> String {
     let body = answer.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     serde_json::from_slice::<Problem>(&body).map_or_else(|_| "internal_error".to_owned(), |problem| problem.code)
 }
 
-fn redirect(to: &str, from: &HeaderMap) -> Response {
+pub(super) fn redirect(to: &str, from: &HeaderMap) -> Response {
     let mut response = Redirect::to(to).into_response();
     for cookie in from.get_all(header::SET_COOKIE) {
         response.headers_mut().append(header::SET_COOKIE, cookie.clone());
@@ -115,7 +123,7 @@ fn is_own_path(next: &str) -> bool {
         && next.bytes().all(|b| (0x21..0x7f).contains(&b))
 }
 
-fn encode(text: &str) -> String {
+pub(super) fn encode(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 

@@ -6,12 +6,15 @@
 
 pub mod act;
 pub mod auth;
+mod csp;
 mod forms;
 mod frame;
 mod health;
 mod openapi;
 mod origin;
+pub mod pages;
 pub mod problem;
+mod review_form;
 mod session;
 pub mod starting;
 
@@ -72,6 +75,11 @@ pub fn api(app: App) -> (Router, OpenApi) {
 /// Everything that the listener serves.
 pub fn server(app: App) -> Router {
     let (api, _) = api(app.clone());
-    let outside = Router::new().merge(forms::routes(api.clone())).merge(health::routes()).with_state(app);
-    frame::outermost(api.merge(outside))
+    let pages = pages::pages(api.clone(), app.config.site_dir.clone());
+    let outside = Router::new()
+        .merge(forms::routes(api.clone()))
+        .merge(review_form::routes(api.clone()))
+        .merge(health::routes())
+        .with_state(app);
+    frame::outermost(api.merge(outside).merge(pages))
 }

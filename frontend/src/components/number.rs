@@ -1,0 +1,66 @@
+//! Numbers with unit, age and source; unknowns as a dash with their reason, never as 0.
+
+use crate::{clock::use_clock, format};
+use domain::api::Reading;
+use leptos::prelude::*;
+
+/// A count.
+pub(crate) fn num(value: i64) -> impl IntoView {
+    view! { <span class="num">{format::count(value)}</span> }
+}
+
+/// A value with its unit.
+pub(crate) fn num_unit(value: impl Into<String>, unit: impl Into<String>) -> impl IntoView {
+    view! { <span class="num">{value.into()}<span class="unit">{unit.into()}</span></span> }
+}
+
+/// An unknown: the dash, a short reason beside it and a longer one on hover.
+pub(crate) fn none(reason: impl Into<String>, title: impl Into<String>) -> impl IntoView {
+    view! { <span class="none" title=title.into()>"—"<small>{reason.into()}</small></span> }
+}
+
+/// A counter of a message, which may be absent from it.
+pub(crate) fn optional(value: Option<i64>, absent: &'static str) -> AnyView {
+    match value {
+        Some(value) => num(value).into_any(),
+        None => view! { <span class="none" title=absent>"—"<span class="vh">{absent}</span></span> }.into_any(),
+    }
+}
+
+/// A live reading.
+pub(crate) fn reading(reading: &Reading, unit: &'static str) -> AnyView {
+    let source = format::words(&reading.source);
+    match reading.value {
+        Some(value) => {
+            let as_of = reading.as_of;
+            let clock = use_clock();
+            let title = move || match as_of {
+                Some(at) => format!("{source}, {}", format::relative(at, clock.now())),
+                None => source.clone(),
+            };
+            view! {
+                <span class="num" title=title>
+                    {format::reading(value)}{(!unit.is_empty()).then(|| view! { <span class="unit">{unit}</span> })}
+                </span>
+            }
+            .into_any()
+        }
+        None => {
+            let (short, long) = why_unknown(reading.reason.as_deref());
+            none(short, format!("{long} (source: {source})")).into_any()
+        }
+    }
+}
+
+/// A reading's reason, short and in a sentence.
+fn why_unknown(reason: Option<&str>) -> (String, String) {
+    let (short, long) = match reason {
+        Some("no_event_feed") => ("no events", "No worker events come from this queue."),
+        Some("no_management_api") => ("no API", "The broker's management API doesn't answer."),
+        Some("stale") => ("stale", "The last reading is too old to be used."),
+        Some("no_samples") => ("no samples", "Nothing was measured in the window: a rate of nothing."),
+        Some(other) => return (format::words(other), format!("Unknown: {}.", format::words(other))),
+        None => ("unknown", "No reading."),
+    };
+    (short.to_owned(), long.to_owned())
+}
