@@ -1,5 +1,7 @@
 //! Use cases, one module per noun: load, ask the rule in `domain`, save result and audit entry in one transaction.
 
+pub mod custody;
+pub mod evidence;
 pub mod health;
 pub mod passwords;
 pub mod sessions;

@@ -24,6 +24,12 @@ pub enum BrokerError {
     /// No answer in time.
     #[error("the broker didn't answer within {0:?}")]
     Timeout(Duration),
+    /// A queue's name that AMQP can't carry.
+    #[error("a queue name of {0} bytes is too long")]
+    QueueName(usize),
+    /// The channel went before an acknowledgement could be sent on it.
+    #[error("the channel was lost")]
+    ChannelLost,
     /// What the broker or the client said.
     #[error("{}", say(.0))]
     Amqp(#[from] lapin::Error),

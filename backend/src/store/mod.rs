@@ -4,6 +4,8 @@ pub mod audit;
 pub mod broker_addresses;
 pub mod changes;
 pub mod cohorts;
+pub mod custody;
+pub mod evidence;
 pub mod health;
 pub mod idempotency;
 pub mod installation;

@@ -1,10 +1,14 @@
 //! Background duties under one supervisor.
 
+pub mod custody;
+
 use crate::state::App;
 use tokio::task::JoinSet;
 
 /// Starts every duty of this process; they end on `app.shutdown`.
 #[must_use]
-pub fn start(_app: &App) -> JoinSet<()> {
-    JoinSet::new()
+pub fn start(app: &App) -> JoinSet<()> {
+    let mut duties = JoinSet::new();
+    duties.spawn(custody::supervise(app.clone()));
+    duties
 }
