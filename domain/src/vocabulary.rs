@@ -39,6 +39,8 @@ macro_rules! words {
     )*};
 }
 
+pub(crate) use words;
+
 /// A word that its enumeration doesn't have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{word}` is no {enumeration}")]
