@@ -30,6 +30,13 @@ pub(crate) enum Profile {
 pub(crate) fn cargo(run: &Run) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(run.checkout().root());
+    // What `cargo run` told us of xtask: build scripts (ring's) watch these names, and would run again for them.
+    let of_xtask = |name: &str| {
+        ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"].iter().any(|start| name.starts_with(start))
+    };
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_xtask)) {
+        cargo.env_remove(name);
+    }
     cargo.env("SQLX_OFFLINE", "true").env("CARGO_TARGET_DIR", run.checkout().target(""));
     cargo
 }
