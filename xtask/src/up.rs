@@ -1,5 +1,6 @@
 //! `cargo xtask up`: private services and the release server.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
@@ -10,7 +11,7 @@ use crate::cli;
 use crate::run::Run;
 use crate::say;
 use crate::services::postgres::OWNER;
-use crate::services::server::{DATABASE, Server, User};
+use crate::services::server::{self, DATABASE, Server, User};
 use crate::services::{BrokerVersion, Stack};
 
 /// Services and server, all ready.
@@ -19,6 +20,8 @@ pub(crate) struct Up {
     // The server ends before what it stands on: fields are dropped in this order.
     pub(crate) server: Server,
     pub(crate) stack: Stack,
+    /// The folder of the built programs.
+    pub(crate) programs: PathBuf,
 }
 
 /// What there is, as one JSON object.
@@ -40,12 +43,13 @@ impl Up {
     /// When a build fails, something is missing that can't be installed, or a service does not get ready.
     pub(crate) fn start(run: &Arc<Run>, broker: BrokerVersion, workers: Option<u16>) -> Result<Self> {
         let site = build::bundle::bundle(run, Profile::Release)?;
-        let programs = build::programs(run, &["lazaret"], Profile::Release)?;
+        let programs = build::programs(run, Profile::Release)?;
         let stack = Stack::start(run, broker)?;
         let server = say::step("migrations, server and accounts", || {
-            Server::start(run, &programs.join("lazaret"), &stack.postgres, &site, workers)
+            let build = server::Build { program: &programs.join("lazaret"), site: &site, workers };
+            Server::start(run, build, &stack.postgres)
         })?;
-        Ok(Self { server, stack })
+        Ok(Self { server, stack, programs })
     }
 
     /// Where everything is.

@@ -11,12 +11,8 @@ use domain::ids::BrokerId;
 /// # Errors
 /// `NotFound`; the database's.
 pub async fn of(db: impl sqlx::PgExecutor<'_>, broker: BrokerId) -> Result<Address> {
-    sqlx::query_as!(
-        Address,
-        "SELECT amqp_url, management_url, credentials FROM brokers WHERE id = $1",
-        broker.0
-    )
-    .fetch_optional(db)
-    .await?
-    .ok_or(Error::NotFound { what: "broker" })
+    sqlx::query_as!(Address, "SELECT amqp_url, management_url, credentials FROM brokers WHERE id = $1", broker.0)
+        .fetch_optional(db)
+        .await?
+        .ok_or(Error::NotFound { what: "broker" })
 }

@@ -19,7 +19,6 @@ use crate::say;
 /// How a program is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
-    #[expect(dead_code, reason = "for `dev`")]
     /// Quick to build.
     Dev,
     /// What people, tests in the browser and measurements run.
@@ -41,13 +40,16 @@ pub(crate) fn cargo(run: &Run) -> Command {
     cargo
 }
 
-/// Builds the programs `packages`, each named like its package but for `lazaret`'s, and gives the folder they are in.
+/// Builds the server and the demo's programs and gives the folder they are in.
+///
+/// Always both: cargo builds dependencies with what the packages asked for need together, so that asking for one alone
+/// would build them anew.
 ///
 /// # Errors
 /// When the build fails.
-pub(crate) fn programs(run: &Arc<Run>, packages: &[&str], profile: Profile) -> Result<PathBuf> {
+pub(crate) fn programs(run: &Arc<Run>, profile: Profile) -> Result<PathBuf> {
     let mut cargo = cargo(run);
-    cargo.args(["build", "--bins"]).args(packages.iter().flat_map(|package| ["-p", package]));
+    cargo.args(["build", "--bins", "-p", "lazaret", "-p", "demo"]);
     let folder = match profile {
         Profile::Dev => "debug",
         Profile::Release => {
@@ -55,6 +57,6 @@ pub(crate) fn programs(run: &Arc<Run>, packages: &[&str], profile: Profile) -> R
             "release"
         }
     };
-    say::step(&format!("build {} ({folder})", packages.join(", ")), || run.tool(&mut cargo))?;
+    say::step(&format!("server and demo ({folder} build)"), || run.tool(&mut cargo))?;
     Ok(run.checkout().target(folder))
 }

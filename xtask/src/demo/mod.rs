@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
-use crate::build::{self, Profile};
 use crate::cli;
 use crate::run::Run;
 use crate::say;
+use crate::services::BrokerVersion;
 use crate::services::server::User;
 use crate::up::Up;
 use autopilot::{Autopilot, BAD};
@@ -33,7 +33,7 @@ const ARRIVAL_PER_S: u32 = 12;
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// Services, server, shop and people.
-struct Demo {
+pub(crate) struct Demo {
     // The shop ends before what it stands on: fields are dropped in this order.
     shop: Shop,
     up: Up,
@@ -53,7 +53,7 @@ struct People {
 /// When it can't start, or the autopilot's story does not end well.
 pub(crate) fn demo(run: &Arc<Run>, arguments: &cli::Demo) -> Result<()> {
     let began = Instant::now();
-    let mut demo = Demo::start(run, arguments)?;
+    let mut demo = Demo::start(run, arguments.broker)?;
     if !arguments.autopilot {
         let text = if arguments.json { demo.addresses()?.to_string() } else { demo.for_people() };
         say::result(&text)?;
@@ -78,10 +78,12 @@ pub(crate) fn demo(run: &Arc<Run>, arguments: &cli::Demo) -> Result<()> {
 
 impl Demo {
     /// Starts everything, and waits until the incident shows.
-    fn start(run: &Arc<Run>, arguments: &cli::Demo) -> Result<Self> {
-        let programs = build::programs(run, &["demo"], Profile::Release)?;
-        let program = programs.join("demo");
-        let up = Up::start(run, arguments.broker, None)?;
+    ///
+    /// # Errors
+    /// When it can't start, or the incident does not show in time.
+    pub(crate) fn start(run: &Arc<Run>, broker: BrokerVersion) -> Result<Self> {
+        let up = Up::start(run, broker, None)?;
+        let program = up.programs.join("demo");
         let base_url = up.server.base_url();
         let sign_in = |name: &str| Person::sign_in(&base_url, account(&up, name)?);
         let (surroundings, registered) = say::step("topology, and what an admin registers", || {
@@ -116,7 +118,10 @@ impl Demo {
     }
 
     /// As `up --json`, and where the shop is.
-    fn addresses(&self) -> Result<serde_json::Value> {
+    ///
+    /// # Errors
+    /// When they are no JSON, which they are.
+    pub(crate) fn addresses(&self) -> Result<serde_json::Value> {
         let mut addresses = serde_json::to_value(self.up.addresses())?;
         addresses["control_url"] = json!(self.shop.control_url());
         addresses["queue_id"] = json!(self.registered.queue_id);

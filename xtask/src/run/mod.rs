@@ -246,6 +246,15 @@ impl Process {
         self.child.as_mut().context("already waited for")?.wait().map_err(Into::into)
     }
 
+    /// Ends it and the group that it leads.
+    pub(crate) fn end(&mut self) {
+        end(self.leader, self.stop);
+        if let Some(child) = &mut self.child {
+            let _ = child.wait();
+        }
+        self.run.started().retain(|entry| entry.leader != self.leader);
+    }
+
     /// The last lines of its log, to be put behind an error.
     pub(crate) fn log_tail(&self) -> String {
         let text = fs::read(self.run.log(&self.name)).unwrap_or_default();
@@ -267,11 +276,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        end(self.leader, self.stop);
-        if let Some(child) = &mut self.child {
-            let _ = child.wait();
-        }
-        self.run.started().retain(|entry| entry.leader != self.leader);
+        self.end();
     }
 }
 

@@ -122,6 +122,15 @@ impl Postgres {
         self.sql("postgres", "postgres", &format!("CREATE DATABASE \"{name}\" OWNER \"{owner}\";"))
     }
 
+    /// Makes an empty database that `owner` owns, in the place of one of that name and all connections to it.
+    ///
+    /// # Errors
+    /// When Postgres refuses.
+    pub(crate) fn recreate_database(&self, name: &str, owner: &str) -> Result<()> {
+        self.sql("postgres", "postgres", &format!("DROP DATABASE IF EXISTS \"{name}\" WITH (FORCE);"))?;
+        self.create_database(name, owner)
+    }
+
     /// Runs SQL statements as `role` in `database`, each on its own; the first error ends it.
     ///
     /// # Errors

@@ -30,6 +30,17 @@ pub(crate) struct User {
     pub(crate) roles: Vec<String>,
 }
 
+/// What is run, and with what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Build<'a> {
+    /// The program `lazaret`.
+    pub(crate) program: &'a Path,
+    /// The folder that holds `pkg/`.
+    pub(crate) site: &'a Path,
+    /// Runtime threads; `None`: one for each core.
+    pub(crate) workers: Option<u16>,
+}
+
 /// A running server.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -39,42 +50,21 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Makes the database, applies migrations, starts the server and waits until it is ready; then makes the accounts.
+    /// Makes the database anew, applies migrations, starts the server and waits until it is ready; then makes the
+    /// accounts.
     ///
     /// # Errors
     /// When a step fails: with the end of the server's log, or what the command said.
-    pub(crate) fn start(
-        run: &Arc<Run>,
-        program: &Path,
-        postgres: &Postgres,
-        site: &Path,
-        workers: Option<u16>,
-    ) -> Result<Self> {
-        postgres.create_database(DATABASE, OWNER)?;
+    pub(crate) fn start(run: &Arc<Run>, build: Build<'_>, postgres: &Postgres) -> Result<Self> {
+        postgres.recreate_database(DATABASE, OWNER)?;
         let port = ports::free(run.checkout())?;
-        let command = || {
-            let mut command = Command::new(program);
-            command.current_dir(run.checkout().root());
-            command.env("DATABASE_URL", postgres.url(APP, DATABASE));
-            command.env("LAZARET_OWNER_DATABASE_URL", postgres.url(OWNER, DATABASE));
-            command.env("LAZARET_LISTEN", format!("127.0.0.1:{}", port.number()));
-            command.env("LAZARET_BASE_URL", base_url(&port)).env("LAZARET_SITE_DIR", site);
-            if std::env::var_os("RUST_LOG").is_none() {
-                command.env("RUST_LOG", "info");
-            }
-            if let Some(workers) = workers {
-                command.env("TOKIO_WORKER_THREADS", workers.to_string());
-            }
-            command
-        };
-        run.answer(command().arg("migrate"), b"")?;
-        let mut process = run.start("lazaret", command().arg("serve"), Signal::TERM)?;
-        process.ready(Duration::from_secs(60), || matches!(http::status(port.number(), "/readyz", None), Ok(200)))?;
+        migrate(run, build, postgres, &port)?;
+        let process = serve(run, build, postgres, &port)?;
         let users = PEOPLE
             .iter()
             .map(|(name, roles)| {
                 let password = password()?;
-                let mut add = command();
+                let mut add = command(run, build, postgres, &port);
                 add.args(["user", "add", name, "--role", &roles.join(","), "--password-stdin"]);
                 run.answer(&mut add, password.as_bytes())?;
                 let roles = roles.iter().map(ToString::to_string).collect();
@@ -82,6 +72,17 @@ impl Server {
             })
             .collect::<Result<_>>()?;
         Ok(Self { process, port, users })
+    }
+
+    /// Ends it and starts `build` in its place: the same address, database and accounts.
+    ///
+    /// # Errors
+    /// When a migration fails, and the old one runs on; or when the new one does not get ready.
+    pub(crate) fn restart(&mut self, run: &Arc<Run>, build: Build<'_>, postgres: &Postgres) -> Result<()> {
+        migrate(run, build, postgres, &self.port)?;
+        self.process.end();
+        self.process = serve(run, build, postgres, &self.port)?;
+        Ok(())
     }
 
     /// The address of its pages and API.
@@ -98,6 +99,33 @@ impl Server {
     pub(crate) fn process(&mut self) -> &mut Process {
         &mut self.process
     }
+}
+
+fn migrate(run: &Arc<Run>, build: Build<'_>, postgres: &Postgres, port: &ports::Port) -> Result<()> {
+    run.answer(command(run, build, postgres, port).arg("migrate"), b"").map(drop)
+}
+
+fn serve(run: &Arc<Run>, build: Build<'_>, postgres: &Postgres, port: &ports::Port) -> Result<Process> {
+    let mut process = run.start("lazaret", command(run, build, postgres, port).arg("serve"), Signal::TERM)?;
+    process.ready(Duration::from_secs(60), || matches!(http::status(port.number(), "/readyz", None), Ok(200)))?;
+    Ok(process)
+}
+
+/// The program with its settings, which are all in its environment.
+fn command(run: &Run, build: Build<'_>, postgres: &Postgres, port: &ports::Port) -> Command {
+    let mut command = Command::new(build.program);
+    command.current_dir(run.checkout().root());
+    command.env("DATABASE_URL", postgres.url(APP, DATABASE));
+    command.env("LAZARET_OWNER_DATABASE_URL", postgres.url(OWNER, DATABASE));
+    command.env("LAZARET_LISTEN", format!("127.0.0.1:{}", port.number()));
+    command.env("LAZARET_BASE_URL", base_url(port)).env("LAZARET_SITE_DIR", build.site);
+    if std::env::var_os("RUST_LOG").is_none() {
+        command.env("RUST_LOG", "info");
+    }
+    if let Some(workers) = build.workers {
+        command.env("TOKIO_WORKER_THREADS", workers.to_string());
+    }
+    command
 }
 
 fn base_url(port: &ports::Port) -> String {

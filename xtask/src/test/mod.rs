@@ -1,5 +1,7 @@
 //! `cargo xtask test`: everything that CI runs, stage by stage.
 
+mod browser;
+mod links;
 mod outcome;
 mod stages;
 mod tools;

@@ -8,7 +8,8 @@ use anyhow::{Result, bail};
 
 use super::outcome::Outcome;
 use super::tools::{DENY, NEXTEST};
-use crate::build::{self, Profile};
+use super::{browser, links};
+use crate::build;
 use crate::cli;
 use crate::prepare;
 use crate::run::Run;
@@ -27,25 +28,34 @@ pub(crate) enum Stage {
     CodeDocs,
     /// Licences, sources and bans of dependencies.
     Dependencies,
-    /// The browser bundle builds.
-    Bundle,
+    /// Every link between the repository's documents leads somewhere.
+    Links,
     /// Unit and property tests, or those whose name holds the text.
     Unit(Option<String>),
     /// Integration tests on one broker, or those whose name holds the text.
     Integration(BrokerVersion, Option<String>),
+    /// Browser tests against the demo's running incident.
+    Browser(BrokerVersion),
 }
+
+/// The tests that need Postgres and RabbitMQ.
+const NEED_SERVICES: &str = "kind(test) & (package(lazaret) | package(demo))";
 
 /// The stages that an argument of `cargo xtask test` names; without one, all.
 pub(crate) fn chosen(what: Option<&str>, brokers: &[BrokerVersion]) -> Vec<Stage> {
-    use Stage::{Bundle, CodeDocs, Dependencies, Format, Integration, Lints, Queries, Unit};
-    let lint = || vec![Format, Dependencies, Queries, Lints];
+    use Stage::{Browser, CodeDocs, Dependencies, Format, Integration, Links, Lints, Queries, Unit};
+    let lint = || vec![Format, Queries, Lints, Dependencies];
+    let docs = || vec![Links, CodeDocs];
+    // What pages show does not depend on the broker's version: once is enough.
+    let browser = || brokers.first().map(|broker| Browser(*broker)).into_iter().collect();
     let integration = |name: Option<&str>| brokers.iter().map(|b| Integration(*b, name.map(str::to_owned))).collect();
     match what {
-        None => [lint(), vec![CodeDocs, Unit(None)], integration(None), vec![Bundle]].concat(),
+        None => [lint(), docs(), vec![Unit(None)], integration(None), browser()].concat(),
         Some("lint") => lint(),
         Some("unit") => vec![Unit(None)],
         Some("integration") => integration(None),
-        Some("docs") => vec![CodeDocs],
+        Some("e2e") => browser(),
+        Some("docs") => docs(),
         Some(name) => [vec![Unit(Some(name.to_owned()))], integration(Some(name))].concat(),
     }
 }
@@ -58,9 +68,10 @@ impl fmt::Display for Stage {
             Self::Queries => write!(f, "queries"),
             Self::CodeDocs => write!(f, "code documentation"),
             Self::Dependencies => write!(f, "dependencies"),
-            Self::Bundle => write!(f, "browser bundle"),
+            Self::Links => write!(f, "links between documents"),
             Self::Unit(_) => write!(f, "unit and property tests"),
             Self::Integration(broker, _) => write!(f, "integration tests on RabbitMQ {}", broker.major()),
+            Self::Browser(broker) => write!(f, "browser tests, on RabbitMQ {}", broker.major()),
         }
     }
 }
@@ -91,9 +102,10 @@ impl Stage {
                 let mut cargo = DENY.cargo(run)?;
                 check(run, cargo.args(["deny", "--workspace", "check", "bans", "licenses", "sources"]))
             }
-            Self::Bundle => build::bundle::bundle(run, Profile::Release).map(|_| Outcome::CHECK),
-            Self::Unit(name) => nextest(run, "not binary_id(lazaret::it)", name.as_deref(), &[]),
+            Self::Links => links::check(run.checkout()).map(|()| Outcome::CHECK),
+            Self::Unit(name) => nextest(run, &format!("not ({NEED_SERVICES})"), name.as_deref(), &[]),
             Self::Integration(broker, name) => integration(run, *broker, name.as_deref()),
+            Self::Browser(broker) => browser::test(run, *broker),
         }
     }
 }
@@ -111,7 +123,7 @@ fn integration(run: &Arc<Run>, broker: BrokerVersion, name: Option<&str>) -> Res
         ("LAZARET_TEST_MANAGEMENT_URL", stack.rabbitmq.management_url()),
         ("LAZARET_TEST_BROKER", broker.major().to_string()),
     ];
-    nextest(run, "binary_id(lazaret::it)", name, &environment)
+    nextest(run, NEED_SERVICES, name, &environment)
 }
 
 fn nextest(run: &Arc<Run>, of: &str, name: Option<&str>, environment: &[(&str, String)]) -> Result<Outcome> {
@@ -124,7 +136,7 @@ fn nextest(run: &Arc<Run>, of: &str, name: Option<&str>, environment: &[(&str, S
 }
 
 /// Runs a test runner and reads its counts.
-fn counted(run: &Arc<Run>, command: &mut Command) -> Result<Outcome> {
+pub(super) fn counted(run: &Arc<Run>, command: &mut Command) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let status = run.watched(command, |line| outcome = Outcome::read(line, outcome).unwrap_or(outcome))?;
     if !status.success() && outcome.failed == 0 {

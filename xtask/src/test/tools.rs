@@ -1,6 +1,7 @@
 //! Cargo's helpers, pinned and kept in the user's cache so that each is built once a machine.
 
 use std::env;
+use std::fs;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -44,8 +45,9 @@ impl Tool {
                 let mut install = build::cargo(run);
                 install.args(["install", package, "--version", version, "--locked", "--root"]).arg(&root);
                 // Outside the checkout's target folder: its files are of no use once the tool stands.
-                install.env("CARGO_TARGET_DIR", run.data(package)?);
-                run.tool(&mut install)
+                let folder = run.data(package)?;
+                run.tool(install.env("CARGO_TARGET_DIR", &folder))?;
+                fs::remove_dir_all(folder).map_err(Into::into)
             })?;
         }
         let folders = env::var_os("PATH").unwrap_or_default();
