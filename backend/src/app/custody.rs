@@ -17,6 +17,7 @@ use domain::{
     canonical,
     death::{Belongs, Deaths},
     fingerprint::{self, Basis, Failure, Fingerprint},
+    headers::SelfReport,
     ids::{QuarantineId, RedriveId},
     keyed::{Hash32, InstallationKey, RowKey},
     kind,
@@ -188,6 +189,8 @@ enum Care {
 
 async fn rows(tx: &mut Tx, key: &InstallationKey, intake: &Intake, watched: &[Watched]) -> Result<Vec<NewRow>> {
     let mut read: Vec<Reading<'_>> = intake.fresh.iter().map(|fresh| Reading::of(fresh, watched)).collect();
+    let to_learn = read.iter().filter(|reading| reading.class.is_none()).filter_map(|reading| reading.queue);
+    store::events::line_up(tx, to_learn.map(|queue| queue.id).collect::<Vec<_>>()).await?;
     let unclassified = || read.iter().filter(|reading| reading.queue.is_some() && reading.class.is_none());
     let jobs: Vec<Vec<u8>> = unclassified().filter_map(|reading| reading.report.job_id.clone()).collect();
     let messages: Vec<Vec<u8>> = unclassified().filter_map(|reading| reading.report.message_id.clone()).collect();
@@ -241,7 +244,7 @@ struct Reading<'a> {
     fresh: &'a Fresh,
     queue: Option<&'a Watched>,
     deaths: Deaths,
-    report: domain::headers::SelfReport,
+    report: SelfReport,
     class: Option<String>,
     text: Option<Vec<u8>>,
     source: Option<&'static str>,
@@ -320,7 +323,7 @@ impl<'a> Reading<'a> {
             parent_message_id: report.parent_message_id.clone(),
             attempt: report.attempt,
             max_attempts: report.max_attempts.or_else(|| self.queue.and_then(|queue| queue.retry_policy.max_attempts)),
-            enqueued_at: report.enqueued_at.filter(|at| at.plausible).and_then(|at| instant_ms(at.unix_ms)),
+            enqueued_at: enqueued_at(report),
             redrive_generation: report.redrive_generation.map(saturate),
             redrive_id: report.redrive_id,
             error_class: self.class.clone(),
@@ -447,6 +450,11 @@ fn short_text(bytes: &[u8], limit: usize) -> String {
         cut -= 1;
     }
     visible(&String::from_utf8_lossy(&bytes[..cut]))
+}
+
+/// When a message says that it was enqueued, where that can be true.
+pub(crate) fn enqueued_at(report: &SelfReport) -> Option<OffsetDateTime> {
+    report.enqueued_at.filter(|at| at.plausible).and_then(|at| instant_ms(at.unix_ms))
 }
 
 fn saturate(n: u64) -> i64 {

@@ -6,6 +6,8 @@
 
 pub mod act;
 pub mod auth;
+mod dead_letter_queues;
+mod events;
 mod csp;
 mod forms;
 mod frame;
@@ -15,6 +17,7 @@ mod origin;
 pub mod pages;
 pub mod problem;
 mod review_form;
+mod quarantine;
 mod session;
 pub mod starting;
 
@@ -44,7 +47,7 @@ pub const BODY_LIMIT_BYTES: usize = 1024 * 1024;
 
 /// Every noun of the API; a new module adds its line here.
 fn nouns() -> OpenApiRouter<App> {
-    OpenApiRouter::new().merge(session::routes())
+    OpenApiRouter::new().merge(session::routes()).merge(events::routes()).merge(dead_letter_queues::routes()).merge(quarantine::routes())
 }
 
 /// `/api/v1` with its session layer, Origin check and problems, and its description.
