@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Up(Up),
     /// Like `up`, with a development build that is rebuilt and restarted when a source file changes.
     Dev(Dev),
+    /// Build the release server and the browser bundle; start nothing.
+    Build,
     /// Write `.sqlx/`, the facts about each query that a build without a database needs.
     Prepare(Prepare),
 }

@@ -1,4 +1,4 @@
-//! The repository's commands: `cargo xtask demo`, `test`, `up`, `dev`, `prepare`.
+//! The repository's commands: `cargo xtask demo`, `test`, `up`, `dev`, `build`, `prepare`.
 //!
 //! Everything that a command starts is registered in a [`run::Run`]: it ends with the command, and what a killed
 //! command left is ended by the next one in this checkout.
@@ -41,6 +41,7 @@ fn start(cli: cli::Cli, checkout: checkout::Checkout) -> anyhow::Result<()> {
         cli::Command::Test(arguments) => test::test(&run, &arguments),
         cli::Command::Up(arguments) => up::up(&run, &arguments),
         cli::Command::Dev(arguments) => dev::dev(&run, &arguments),
+        cli::Command::Build => build::release(&run).map(drop),
         cli::Command::Prepare(arguments) => prepare::prepare(&run, &arguments),
     };
     run.finish();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use crate::build::{self, Profile};
+use crate::build::{self, Built};
 use crate::cli;
 use crate::run::Run;
 use crate::say;
@@ -42,8 +42,7 @@ impl Up {
     /// # Errors
     /// When a build fails, something is missing that can't be installed, or a service does not get ready.
     pub(crate) fn start(run: &Arc<Run>, broker: BrokerVersion, workers: Option<u16>) -> Result<Self> {
-        let site = build::bundle::bundle(run, Profile::Release)?;
-        let programs = build::programs(run, Profile::Release)?;
+        let Built { programs, site } = build::release(run)?;
         let stack = Stack::start(run, broker)?;
         let server = say::step("migrations, server and accounts", || {
             let build = server::Build { program: &programs.join("lazaret"), site: &site, workers };

@@ -102,7 +102,14 @@ impl Intake {
     /// Decides what becomes of each delivery: absorbed, one for one, where this process knows that it must come again;
     /// else a row.
     #[must_use]
-    pub fn new(app: &App, source: &Source, lease: &Lease, channel: Uuid, taken: Vec<Taken>, unsent: &mut Unsent) -> Self {
+    pub fn new(
+        app: &App,
+        source: &Source,
+        lease: &Lease,
+        channel: Uuid,
+        taken: Vec<Taken>,
+        unsent: &mut Unsent,
+    ) -> Self {
         let key = InstallationKey(*app.installation_key);
         let (mut fresh, mut absorbed) = (Vec::with_capacity(taken.len()), Vec::new());
         for taken in taken {
@@ -290,7 +297,8 @@ impl<'a> Reading<'a> {
             self.text = failure.error_text.clone().map(String::into_bytes);
         }
         if self.worker_version.is_none() {
-            self.worker_version = failure.worker_version.as_deref().map(|text| short_text(text.as_bytes(), CLASS_LIMIT));
+            self.worker_version =
+                failure.worker_version.as_deref().map(|text| short_text(text.as_bytes(), CLASS_LIMIT));
         }
     }
 
@@ -361,7 +369,11 @@ impl Fresh {
             delivery_count: None,
             job_id: None,
             message_id: None,
-            correlation_id: properties.correlation_id.as_ref().map(|id| id.as_bytes().to_vec()).filter(|id| !id.is_empty()),
+            correlation_id: properties
+                .correlation_id
+                .as_ref()
+                .map(|id| id.as_bytes().to_vec())
+                .filter(|id| !id.is_empty()),
             idempotency_key: None,
             parent_message_id: None,
             attempt: None,
@@ -424,8 +436,7 @@ pub(crate) fn judge(
     death_reason: Option<&[u8]>,
 ) -> Judged {
     let id = queue.map(|queue| queue.id.to_string()).unwrap_or_default();
-    let failure =
-        Failure { queue: id.as_bytes(), class: class.map(str::as_bytes), text, death_reason };
+    let failure = Failure { queue: id.as_bytes(), class: class.map(str::as_bytes), text, death_reason };
     Judged {
         kind: queue.map_or(Kind::Permanent, |queue| kind::judge(&queue.retry_policy, class)),
         fingerprint: fingerprint::fingerprint(key, failure),
@@ -467,7 +478,9 @@ fn instant(seconds: u64) -> Option<OffsetDateTime> {
 }
 
 fn instant_ms(ms: i64) -> Option<OffsetDateTime> {
-    OffsetDateTime::from_unix_timestamp_nanos(i128::from(ms) * 1_000_000).ok().filter(|at| (1970..2100).contains(&at.year()))
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(ms) * 1_000_000)
+        .ok()
+        .filter(|at| (1970..2100).contains(&at.year()))
 }
 
 fn error_chain(error: &Error) -> String {

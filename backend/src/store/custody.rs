@@ -30,9 +30,10 @@ pub struct Source {
 /// # Errors
 /// The database's.
 pub async fn to_drain(store: &Store) -> Result<Vec<Source>> {
-    let rows = sqlx::query!("SELECT id, broker_id, vhost, name FROM dead_letter_queues WHERE custody = 'drain' ORDER BY id")
-        .fetch_all(store.pool())
-        .await?;
+    let rows =
+        sqlx::query!("SELECT id, broker_id, vhost, name FROM dead_letter_queues WHERE custody = 'drain' ORDER BY id")
+            .fetch_all(store.pool())
+            .await?;
     Ok(rows
         .into_iter()
         .map(|row| Source {
@@ -199,11 +200,7 @@ pub struct ReportedFailure {
 ///
 /// # Errors
 /// The database's.
-pub async fn reported_failures(
-    tx: &mut Tx,
-    jobs: &[Vec<u8>],
-    messages: &[Vec<u8>],
-) -> Result<Vec<ReportedFailure>> {
+pub async fn reported_failures(tx: &mut Tx, jobs: &[Vec<u8>], messages: &[Vec<u8>]) -> Result<Vec<ReportedFailure>> {
     Ok(sqlx::query!(
         "SELECT queue_id, job_id, message_id, redrive_id, attempt, error_class, error_text, worker_version FROM events
          WHERE kind = 'attempt_failed' AND error_class IS NOT NULL AND (job_id = ANY($1) OR message_id = ANY($2))

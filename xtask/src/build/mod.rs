@@ -25,6 +25,24 @@ pub(crate) enum Profile {
     Release,
 }
 
+/// What a release build made.
+#[derive(Debug)]
+pub(crate) struct Built {
+    /// The folder of the programs.
+    pub(crate) programs: PathBuf,
+    /// The folder that holds `pkg/`.
+    pub(crate) site: PathBuf,
+}
+
+/// Builds what people run: the programs and the browser bundle.
+///
+/// # Errors
+/// When a build fails.
+pub(crate) fn release(run: &Arc<Run>) -> Result<Built> {
+    let site = bundle::bundle(run, Profile::Release)?;
+    Ok(Built { programs: programs(run, Profile::Release)?, site })
+}
+
 /// `cargo` at the checkout's root, building offline against `.sqlx` into `target/`.
 pub(crate) fn cargo(run: &Run) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

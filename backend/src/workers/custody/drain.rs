@@ -166,7 +166,10 @@ impl Session<'_> {
                     // a channel that answers and holds messages back is as dead as one that doesn't answer
                     quiet_with_backlog = if self.backlog().await? == 0 { 0 } else { quiet_with_backlog + 1 };
                     if quiet_with_backlog == 2 {
-                        return Ok(Ended::Lost { reason: "stalled: the queue has messages and none comes".to_owned(), drained: *self.drained });
+                        return Ok(Ended::Lost {
+                            reason: "stalled: the queue has messages and none comes".to_owned(),
+                            drained: *self.drained,
+                        });
                     }
                 }
                 Next::Stop => return self.finish(consumer).await,

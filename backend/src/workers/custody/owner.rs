@@ -72,7 +72,11 @@ async fn keep(app: App, source: Source, lease: Lease, stop: CancellationToken) {
         match leases::renew(&app.store, &lease).await {
             Ok(true) => {}
             Ok(false) => {
-                tracing::warn!(dead_letter_queue = source.name, epoch = lease.epoch, "another process has taken custody over");
+                tracing::warn!(
+                    dead_letter_queue = source.name,
+                    epoch = lease.epoch,
+                    "another process has taken custody over"
+                );
                 stop.cancel();
             }
             Err(error) => tracing::warn!(%error, dead_letter_queue = source.name, "the lease couldn't be renewed"),
