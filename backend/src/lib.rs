@@ -1,5 +1,8 @@
 //! Lazaret's server: `http` → `app` → `store`, `broker` → `domain`. `http` holds no SQL and no broker call; `store` no rule.
 
+// The pages' types nest deeply in a release build, which does not erase them.
+#![recursion_limit = "512"]
+
 pub mod actor;
 pub mod app;
 pub mod broker;
