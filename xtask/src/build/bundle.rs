@@ -16,6 +16,8 @@ use crate::say;
 
 /// Everything that the bundle is made from, the recipe too.
 const SOURCES: [&str; 5] = ["domain", "frontend", "Cargo.toml", "Cargo.lock", "xtask/src/build"];
+/// The workspace's profile of the bundle that people load.
+const RELEASE: &str = "wasm-release";
 /// How many bundles the user's cache keeps.
 const KEPT: usize = 6;
 /// The file that says which sources a folder was built from.
@@ -54,7 +56,7 @@ fn release(run: &Arc<Run>) -> Result<PathBuf> {
     } else {
         say::step("browser bundle (release)", || {
             let partial = cache.join("partial");
-            make(run, toolchain, "wasm-release", &partial)?;
+            make(run, toolchain, RELEASE, &partial)?;
             for (file, sizes) in compressed(&partial.join("pkg"))? {
                 let compress::Sizes { raw, gzip, brotli } = sizes;
                 say::line(format!("          {file}: {raw} bytes, gzip {gzip}, brotli {brotli}"));
@@ -88,6 +90,8 @@ fn make(run: &Arc<Run>, toolchain: Toolchain, profile: &str, site: &Path) -> Res
     }
     let mut bindgen = Bindgen::new();
     bindgen.input_path(wasm).out_name("frontend").typescript(false);
+    // Names of functions are two thirds of a release bundle, and of use in a development build alone.
+    bindgen.remove_name_section(profile == RELEASE).remove_producers_section(profile == RELEASE);
     bindgen.web(true).and_then(|bindgen| bindgen.generate(&pkg)).map_err(|error| anyhow!("wasm-bindgen: {error:#}"))?;
     fs::write(pkg.join("lazaret.css"), css::bundle(&run.checkout().path("frontend/style/lazaret.css"))?)?;
     Ok(())
