@@ -144,7 +144,9 @@ async fn main() -> anyhow::Result<ExitCode> {
         Command::Topology => {
             database::open(&services.database_url).await?.close().await;
             let connection = amqp::connect(&services.amqp_url, "demo topology").await?;
-            topology::declare(&connection.create_channel().await?).await?;
+            // Bound to a name: a channel that is dropped here closes itself while the connection does, and one fails.
+            let channel = connection.create_channel().await?;
+            topology::declare(&channel).await?;
             connection.close(200, "declared".into()).await?;
         }
         Command::Producer { until_stdin_closes } => {

@@ -32,8 +32,11 @@ pub(crate) fn test(run: &Arc<Run>, arguments: &cli::Test) -> Result<()> {
     if reports.iter().any(Report::failed) {
         bail!("a stage failed");
     }
-    if reports.iter().all(|report| report.result.as_ref().is_ok_and(|outcome| *outcome == Outcome::default())) {
-        bail!("no test ran");
+    if reports.iter().all(Report::ran_nothing) {
+        bail!(
+            "no test ran: {} names no stage and is part of no test's name",
+            arguments.what.as_deref().unwrap_or("it")
+        );
     }
     Ok(())
 }

@@ -55,6 +55,11 @@ impl Report {
     pub(crate) fn failed(&self) -> bool {
         self.result.as_ref().map_or(true, |outcome| outcome.failed > 0)
     }
+
+    /// Whether it carried out no test.
+    pub(crate) fn ran_nothing(&self) -> bool {
+        self.result.as_ref().is_ok_and(|outcome| outcome.passed + outcome.failed == 0)
+    }
 }
 
 /// The last lines of a run: each stage with its time, then the counts over all.
