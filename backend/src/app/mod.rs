@@ -1,5 +1,6 @@
 //! Use cases, one module per noun: load, ask the rule in `domain`, save result and audit entry in one transaction.
 
+pub mod cohorts;
 pub mod custody;
 pub mod dead_letter_queues;
 pub mod events;

@@ -116,6 +116,12 @@ impl<K: ActKind, B: Send + 'static> Act<K, B> {
         self.if_match.ok_or(Error::PreconditionRequired)
     }
 
+    /// The version that the asker saw, where they named one: for acts that a version may but needn't guard.
+    #[must_use]
+    pub const fn seen(&self) -> Option<i64> {
+        self.if_match
+    }
+
     /// Does it once, in one transaction: `work` changes the state and writes its audit entry through `app`.
     /// A repeated call gets the first answer; a refusal leaves an entry of its own.
     ///

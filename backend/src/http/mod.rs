@@ -8,6 +8,7 @@ pub mod act;
 pub mod auth;
 mod dead_letter_queues;
 mod events;
+mod cohorts;
 mod csp;
 mod forms;
 mod frame;
@@ -47,7 +48,7 @@ pub const BODY_LIMIT_BYTES: usize = 1024 * 1024;
 
 /// Every noun of the API; a new module adds its line here.
 fn nouns() -> OpenApiRouter<App> {
-    OpenApiRouter::new().merge(session::routes()).merge(events::routes()).merge(dead_letter_queues::routes()).merge(quarantine::routes())
+    OpenApiRouter::new().merge(session::routes()).merge(events::routes()).merge(dead_letter_queues::routes()).merge(quarantine::routes()).merge(cohorts::routes())
 }
 
 /// `/api/v1` with its session layer, Origin check and problems, and its description.

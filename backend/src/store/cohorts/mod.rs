@@ -1,6 +1,15 @@
 //! Cohorts: the aggregate's own row, its states and stages. Lists, items, claims and reviews have files of their own.
 
+pub mod canaries;
+pub mod claims;
+pub mod facts;
+pub mod generation;
 pub mod items;
+pub mod list;
+pub mod read;
+pub mod reviews;
+pub mod selection;
+pub mod write;
 
 use super::Tx;
 use crate::{
@@ -216,27 +225,24 @@ pub async fn set_state(tx: &mut Tx, cohort: CohortId, entering: Entering<'_>) ->
 
 /// The refusal that says which cohort holds the lane that this one wants.
 async fn lane_taken(tx: &mut Tx, cohort: CohortId) -> Result<Error> {
-    let holder = sqlx::query!(
-        "SELECT holder.id, holder.title, holder.state FROM cohorts AS holder JOIN cohorts AS wanting ON holder.lane = wanting.lane
-         WHERE wanting.id = $1 AND holder.id <> $1 AND holder.state = ANY($2)",
-        cohort.0,
-        &CohortState::ALL.iter().filter(|state| state.holds_lane()).map(ToString::to_string).collect::<Vec<_>>(),
-    )
-    .fetch_optional(&mut **tx)
-    .await?;
+    let lane = sqlx::query_scalar!("SELECT lane FROM cohorts WHERE id = $1", cohort.0).fetch_one(&mut **tx).await?;
+    let holder = lane_holder(tx, cohort, lane.as_deref().unwrap_or_default()).await?;
     Ok(match holder {
-        Some(holder) => Error::Refused {
-            code: "lane_taken",
-            detail: format!(
-                "\u{201c}{}\u{201d} ({}) replays into this queue now; one cohort at a time.",
-                holder.title, holder.state
-            ),
-            facts: Some(
-                serde_json::json!({ "cohort": { "id": holder.id, "title": holder.title }, "state": holder.state }),
-            ),
-        },
+        Some((id, title, state)) => held_by(id, &title, state),
         None => Error::refused("lane_taken", "Another cohort held this queue's lane a moment ago; try again."),
     })
+}
+
+/// The refusal for a lane that another cohort holds.
+#[must_use]
+pub fn held_by(id: CohortId, title: &str, state: CohortState) -> Error {
+    Error::Refused {
+        code: "lane_taken",
+        detail: format!(
+            "\u{201c}{title}\u{201d} ({state}) replays into this queue now; one cohort at a time, and this one waits for it."
+        ),
+        facts: Some(serde_json::json!({ "cohort": { "id": id, "title": title }, "state": state })),
+    }
 }
 
 /// Writes that a stage was entered, for the page.
@@ -263,8 +269,31 @@ pub async fn add_stage(
     Ok(())
 }
 
+/// The unfinished cohort, other than this one, that holds a lane now.
+///
+/// # Errors
+/// The database's.
+pub async fn lane_holder(tx: &mut Tx, cohort: CohortId, lane: &str) -> Result<Option<(CohortId, String, CohortState)>> {
+    let row = sqlx::query!(
+        "SELECT id, title, state FROM cohorts WHERE lane = $1 AND id <> $2 AND state = ANY($3)",
+        lane,
+        cohort.0,
+        &lane_states(),
+    )
+    .fetch_optional(&mut **tx)
+    .await?;
+    row.map(|row| Ok((CohortId(row.id), row.title, row.state.parse().context("a stored state")?))).transpose()
+}
+
+fn lane_states() -> Vec<String> {
+    CohortState::ALL.iter().filter(|state| state.holds_lane()).map(ToString::to_string).collect()
+}
+
 /// Releases every claim of a cohort; its dead letters' dispositions follow.
-async fn release_claims(tx: &mut Tx, cohort: CohortId) -> Result<()> {
+///
+/// # Errors
+/// The database's.
+pub async fn release_claims(tx: &mut Tx, cohort: CohortId) -> Result<()> {
     sqlx::query!("DELETE FROM message_claims WHERE cohort_id = $1", cohort.0).execute(&mut **tx).await?;
     sqlx::query!("DELETE FROM job_claims WHERE cohort_id = $1", cohort.0).execute(&mut **tx).await?;
     items::project_cohort(tx, cohort).await
@@ -276,4 +305,54 @@ async fn release_claims(tx: &mut Tx, cohort: CohortId) -> Result<()> {
 /// The database's.
 pub async fn database_now(tx: &mut Tx) -> Result<OffsetDateTime> {
     Ok(sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#).fetch_one(&mut **tx).await?)
+}
+
+/// Whether a cohort that wasn't started has passed its `expires_at`, by the database's clock.
+///
+/// # Errors
+/// The database's.
+pub async fn is_overdue(db: impl sqlx::PgExecutor<'_>, id: CohortId) -> Result<bool> {
+    Ok(sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM cohorts WHERE id = $1 AND state IN ('in_review', 'approved')
+             AND expires_at <= clock_timestamp()) AS "overdue!""#,
+        id.0
+    )
+    .fetch_one(db)
+    .await?)
+}
+
+/// Cohorts that weren't started in time, by the database's clock; at most 100.
+///
+/// # Errors
+/// The database's.
+pub async fn overdue(db: impl sqlx::PgExecutor<'_>) -> Result<Vec<CohortId>> {
+    let ids = sqlx::query_scalar!(
+        "SELECT id FROM cohorts WHERE state IN ('in_review', 'approved') AND expires_at <= clock_timestamp() LIMIT 100"
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(ids.into_iter().map(CohortId).collect())
+}
+
+/// A new version without a new state: one of several approvals was given.
+///
+/// # Errors
+/// The database's.
+pub async fn bump(tx: &mut Tx, id: CohortId) -> Result<()> {
+    sqlx::query!("UPDATE cohorts SET version = version + 1 WHERE id = $1", id.0).execute(&mut **tx).await?;
+    super::notify(tx, "cohorts", Some(id.0)).await?;
+    Ok(())
+}
+
+/// Whether every epoch that the cohort ever had stopped, or was closed at the broker and seen gone.
+///
+/// # Errors
+/// The database's.
+pub async fn is_fenced(tx: &mut Tx, id: CohortId) -> Result<bool> {
+    Ok(sqlx::query_scalar!(
+        r#"SELECT NOT EXISTS (SELECT FROM cohort_epochs WHERE cohort_id = $1 AND stopped_at IS NULL AND closed_at IS NULL) AS "fenced!""#,
+        id.0
+    )
+    .fetch_one(&mut **tx)
+    .await?)
 }
