@@ -34,7 +34,7 @@ macro_rules! act {
     ($($name:ident: $permission:ident, $action:ident, $subject:literal;)*) => {$(
         #[doc = concat!("The acting call `", stringify!($name), "`.")]
         #[derive(Debug, Clone, Copy)]
-        pub struct $name;
+        pub(crate) struct $name;
         impl $crate::http::ActKind for $name {
             const PERMISSION: domain::vocabulary::Permission = domain::vocabulary::Permission::$permission;
             const ACTION: domain::vocabulary::Action = domain::vocabulary::Action::$action;

@@ -11,7 +11,7 @@ use crate::{
 };
 use domain::vocabulary::CustodyState;
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 /// The first wait after a loss.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -21,7 +21,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// Drains under the lease until it is lost, custody is switched off, or the process is asked to stop.
 pub(super) async fn own(app: App, source: Source, lease: Lease) {
     let stop = app.shutdown.child_token();
-    let kept = tokio::spawn(keep(app.clone(), source.clone(), lease.clone(), stop.clone()));
+    let kept = AbortOnDropHandle::new(tokio::spawn(keep(app.clone(), source.clone(), lease.clone(), stop.clone())));
     let mut unsent = Unsent::default();
     let mut wait = FIRST_WAIT;
     while !stop.is_cancelled() {

@@ -1,0 +1,186 @@
+//! Losses at every moment: nothing is lost, and what may be there twice says so.
+
+use super::{Fixture, job};
+use crate::harness::eventually;
+use domain::api::QuarantineRow;
+use lapin::options::QueueDeleteOptions;
+use lazaret::{state::App, workers};
+use std::collections::HashMap;
+use tokio_util::sync::CancellationToken;
+
+/// Another process of the installation, as far as leases and knowledge go.
+fn process(fixture: &Fixture, name: &str) -> App {
+    let mut config = (*fixture.app.app.config).clone();
+    config.process_name = name.to_owned();
+    App { config: config.into(), shutdown: CancellationToken::new(), ..fixture.app.app.clone() }
+}
+
+/// Holds up every commit of custody until it is dropped.
+async fn hold_up(fixture: &Fixture) -> sqlx::Transaction<'static, sqlx::Postgres> {
+    #[expect(clippy::disallowed_methods, reason = "the test's own lock")]
+    let mut lock = fixture.app.owner().begin().await.unwrap();
+    sqlx::query("LOCK TABLE payloads IN EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    lock
+}
+
+/// Waits until custody has a batch that it can't commit.
+async fn is_held_up(fixture: &Fixture) {
+    eventually("a batch waits for the lock", || async {
+        let waiting: bool = sqlx::query_scalar(
+            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+               AND query LIKE 'INSERT INTO payloads%')",
+        )
+        .fetch_one(fixture.app.owner())
+        .await
+        .unwrap();
+        waiting.then_some(())
+    })
+    .await;
+}
+
+fn flagged(rows: &[QuarantineRow]) -> usize {
+    rows.iter().filter(|row| row.possible_duplicate_of.is_some()).count()
+}
+
+async fn absorbed(fixture: &Fixture) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM absorptions").fetch_one(fixture.app.owner()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_lost_before_the_ack_was_sent_makes_no_second_row() {
+    let fixture = Fixture::draining().await;
+    let lock = hold_up(&fixture).await;
+    for i in 0..6 {
+        // equal twins among them: an absorption is one for one
+        fixture.die(job("twin"), format!("{}", i / 2).as_bytes()).await;
+    }
+    is_held_up(&fixture).await;
+    assert_eq!(eventually("custody's connection is listed", || async { Some(fixture.cut().await).filter(|n| *n > 0) }).await, 1);
+    eventually("the broker has them back", || async { Some(fixture.ready().await).filter(|ready| *ready == 6) }).await;
+    lock.rollback().await.unwrap();
+    let rows = fixture.stored(6).await;
+    eventually("the queue is empty", || async { Some(fixture.ready().await).filter(|ready| *ready == 0) }).await;
+    assert_eq!(flagged(&rows), 0);
+    assert!(absorbed(&fixture).await >= 1, "the batch whose ack was never sent came again");
+    fixture.is("draining").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_dies_between_commit_and_ack_leaves_rows_that_say_they_may_be_double() {
+    let fixture = Fixture::new().await;
+    fixture.switch("drain").await;
+    let first = process(&fixture, "first");
+    let mut duties = workers::start(&first);
+    fixture.is("draining").await;
+    let lock = hold_up(&fixture).await;
+    for i in 0..8 {
+        fixture.die(job(&format!("j{i}")), format!("{i}").as_bytes()).await;
+    }
+    is_held_up(&fixture).await;
+    // what runs in the database goes on, as after a kill; nothing of the process does
+    duties.abort_all();
+    while duties.join_next().await.is_some() {}
+    eventually("the broker has them back", || async { Some(fixture.ready().await).filter(|ready| *ready == 8) }).await;
+    lock.rollback().await.unwrap();
+    let second = process(&fixture, "second");
+    let _duties = workers::start(&second);
+    eventually("the queue is empty", || async {
+        let there = fixture.total("").await >= 8 && fixture.ready().await == 0;
+        let settled = there && fixture.dead_letter_queue().await.lease_owner.as_deref() == Some("second");
+        settled.then_some(())
+    })
+    .await;
+    let rows = eventually("every message is there", || async {
+        let total = fixture.total("").await;
+        let rows = fixture.stored(total).await;
+        let mut bodies: Vec<_> = rows.iter().map(|row| row.job_id.clone()).collect();
+        bodies.sort();
+        bodies.dedup();
+        (bodies.len() == 8).then_some(rows)
+    })
+    .await;
+    assert_eq!(rows.len() - 8, flagged(&rows), "rows − messages = flagged rows");
+    assert!(flagged(&rows) >= 1, "the fault hit the window");
+    let by_id: HashMap<_, _> = rows.iter().map(|row| (row.id, row)).collect();
+    for row in rows.iter().filter(|row| row.possible_duplicate_of.is_some()) {
+        assert_eq!(by_id[&row.possible_duplicate_of.unwrap()].job_id, row.job_id);
+    }
+    assert_eq!(absorbed(&fixture).await, 0, "another process knows nothing of the first one's acks");
+    assert!(fixture.dead_letter_queue().await.lease_epoch >= 2);
+    second.shutdown.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_cut_under_load_lose_and_double_nothing() {
+    let fixture = Fixture::draining().await;
+    let mut cuts = 0;
+    for i in 0..60 {
+        fixture.publish(&fixture.dlq_name, job(&format!("j{i}")), format!("{i}").as_bytes()).await;
+        if i % 12 == 11 {
+            cuts += fixture.cut().await;
+        }
+    }
+    let rows = eventually("every message is there", || async {
+        let rows: domain::api::QuarantinePage = fixture.viewer.get("/quarantine?limit=200").await.ok();
+        let mut messages: Vec<_> = rows.items.iter().map(|row| row.message_id.clone()).collect();
+        messages.sort();
+        messages.dedup();
+        (messages.len() == 60 && fixture.ready().await == 0).then_some(rows.items)
+    })
+    .await;
+    assert!(cuts >= 1, "no connection was cut");
+    assert_eq!(rows.len() - 60, flagged(&rows), "rows − messages = flagged rows");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_queue_is_said_not_made_and_drained_once_it_is_back() {
+    let fixture = Fixture::draining().await;
+    fixture.channel.queue_delete(fixture.dlq_name.as_str().into(), QueueDeleteOptions::default()).await.unwrap();
+    let stopped = fixture.is("stopped").await;
+    assert!(stopped.state_reason.unwrap().starts_with("queue_missing"));
+    let queues = fixture.vhost.manage(reqwest::Method::GET, &format!("/api/queues/{}", fixture.vhost.path_segment()), None).await;
+    assert!(queues.as_array().unwrap().iter().all(|queue| queue["name"] != fixture.dlq_name.as_str()));
+    fixture.declare_dlq().await;
+    fixture.is("draining").await;
+    fixture.die(job("j1"), b"{}").await;
+    fixture.stored(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_acknowledges_what_was_stored_and_another_process_goes_on_at_once() {
+    let fixture = Fixture::new().await;
+    fixture.switch("drain").await;
+    let first = process(&fixture, "first");
+    let mut duties = workers::start(&first);
+    fixture.is("draining").await;
+    for i in 0..40 {
+        fixture.publish(&fixture.dlq_name, job(&format!("j{i}")), b"{}").await;
+    }
+    first.shutdown.cancel();
+    let began = std::time::Instant::now();
+    while duties.join_next().await.is_some() {}
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+    let stored = fixture.total("").await;
+    assert_eq!(fixture.dead_letter_queue().await.lease_owner, None, "the lease was given back");
+    assert_eq!(i64::from(fixture.ready().await) + stored, 40, "each is stored and acknowledged, or on the queue");
+    let second = process(&fixture, "second");
+    let _duties = workers::start(&second);
+    let rows = fixture.stored(40).await;
+    assert_eq!(flagged(&rows), 0);
+    second.shutdown.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn custody_switched_off_leaves_messages_on_the_queue() {
+    let fixture = Fixture::draining().await;
+    fixture.switch("off").await;
+    eventually("the lease is given back", || async {
+        fixture.dead_letter_queue().await.lease_owner.is_none().then_some(())
+    })
+    .await;
+    fixture.die(job("j1"), b"{}").await;
+    eventually("it is on the queue", || async { Some(fixture.ready().await).filter(|ready| *ready == 1) }).await;
+    assert_eq!(fixture.total("").await, 0);
+    assert_eq!(fixture.is("off").await.state_reason, None);
+    assert_eq!(fixture.purged().await, 1);
+}
