@@ -108,6 +108,7 @@ async fn connected(
         channel,
         channel_id: Uuid::new_v4(),
         prefetch: Prefetch::new(),
+        ended: None,
         drained,
     };
     let ended = session.run().await;
@@ -127,6 +128,8 @@ struct Session<'a> {
     /// Names this channel in the batches.
     channel_id: Uuid,
     prefetch: Prefetch,
+    /// The consumer's end, met while a batch was gathered: the stream tells it once.
+    ended: Option<Result<(), lapin::Error>>,
     drained: &'a mut bool,
 }
 
@@ -210,7 +213,10 @@ impl Session<'_> {
     }
 
     /// The next batch: what is there, and what comes within a moment.
-    async fn next(&self, consumer: &mut Consumer) -> Result<Next, BrokerError> {
+    async fn next(&mut self, consumer: &mut Consumer) -> Result<Next, BrokerError> {
+        if let Some(ended) = self.ended.take() {
+            return Ok(ended.map(|()| Next::Cancelled)?);
+        }
         let first = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Ok(Next::Stop),
@@ -220,25 +226,33 @@ impl Session<'_> {
                 Ok(Some(first)) => first?,
             },
         };
-        self.gather(first, consumer).await.map(Next::Batch)
+        Ok(Next::Batch(self.gather(first, consumer).await))
     }
 
-    async fn gather(&self, first: Delivery, consumer: &mut Consumer) -> Result<Vec<Delivery>, BrokerError> {
+    async fn gather(&mut self, first: Delivery, consumer: &mut Consumer) -> Vec<Delivery> {
         let until = Instant::now() + GATHER;
         let most = usize::from(self.prefetch.count() / 2).max(1);
         let mut bytes = first.data.len();
         let mut batch = vec![first];
         while batch.len() < most && bytes < BATCH_BYTES {
             match timeout_at(until, consumer.next()).await {
-                // an end or an error comes again at the next read, once this batch is safe
-                Err(_) | Ok(None | Some(Err(_))) => break,
+                Err(_) => break,
+                // told at the next read, once this batch is safe
+                Ok(None) => {
+                    self.ended = Some(Ok(()));
+                    break;
+                }
+                Ok(Some(Err(error))) => {
+                    self.ended = Some(Err(error));
+                    break;
+                }
                 Ok(Some(Ok(delivery))) => {
                     bytes += delivery.data.len();
                     batch.push(delivery);
                 }
             }
         }
-        Ok(batch)
+        batch
     }
 
     /// Stores a batch, commits, acknowledges, and learns whether the ack was processed.
@@ -300,8 +314,10 @@ impl Session<'_> {
     async fn finish(&mut self, mut consumer: Consumer) -> Result<Ended, BrokerError> {
         let until = Instant::now() + STOP_WITHIN;
         self.cancel(&consumer).await?;
-        while let Ok(Some(first)) = timeout_at(until, consumer.next()).await {
-            let batch = self.gather(first?, &mut consumer).await?;
+        while self.ended.is_none()
+            && let Ok(Some(first)) = timeout_at(until, consumer.next()).await
+        {
+            let batch = self.gather(first?, &mut consumer).await;
             match timeout_at(until, self.take(batch)).await {
                 Ok(Ok(Stored::Acked { .. })) => {}
                 Ok(Ok(Stored::LeaseLost)) => return Ok(Ended::LeaseLost),

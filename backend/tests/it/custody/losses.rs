@@ -27,8 +27,7 @@ async fn hold_up(fixture: &Fixture) -> sqlx::Transaction<'static, sqlx::Postgres
 async fn is_held_up(fixture: &Fixture) {
     eventually("a batch waits for the lock", || async {
         let waiting: bool = sqlx::query_scalar(
-            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-               AND query LIKE 'INSERT INTO payloads%')",
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'payloads'::regclass)",
         )
         .fetch_one(fixture.app.owner())
         .await
