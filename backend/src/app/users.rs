@@ -5,9 +5,10 @@ use crate::{
     app::passwords::Passwords,
     config::Config,
     error::{Error, Result},
-    store::{self, Store, Tx, audit, users},
+    store::{self, Store, Tx, audit, sessions, users},
 };
 use domain::{
+    api::{ChangeUser, User},
     ids::UserId,
     vocabulary::{Action, Role},
 };
@@ -60,4 +61,73 @@ pub async fn add_from_command_line(
         })
         .await?;
     Ok(())
+}
+
+/// Roles of a new or changed account: at least one, each once; a machine sends events and does nothing else.
+///
+/// # Errors
+/// `Invalid`.
+pub fn roles(roles: &[Role], machine: bool) -> Result<Vec<Role>> {
+    let mut roles = roles.to_vec();
+    roles.sort_unstable();
+    roles.dedup();
+    if roles.is_empty() {
+        return Err(Error::invalid("/roles", "at least one role"));
+    }
+    if machine && roles != [Role::Emitter] {
+        return Err(Error::invalid("/roles", "a machine has the role emitter and no other"));
+    }
+    Ok(roles)
+}
+
+/// Changes roles or standing: from the next request on, and for open streams at once.
+///
+/// # Errors
+/// 409 `last_admin`, 412, 404, 422.
+pub async fn change(tx: &mut Tx, actor: &Actor, id: UserId, version: i64, change: ChangeUser) -> Result<User> {
+    let admins = users::lock_admins(tx).await?;
+    let before = users::lock(tx, id).await?;
+    if before.version != version {
+        return Err(Error::Stale { now: before.version });
+    }
+    let new_roles = match &change.roles {
+        Some(new) => roles(new, before.machine)?,
+        None => before.roles.clone(),
+    };
+    let disabled = change.disabled.unwrap_or(before.disabled_at.is_some());
+    if admins == [id] && (disabled || !new_roles.contains(&Role::Admin)) {
+        return Err(Error::refused("last_admin", "this is the last account that may administer"));
+    }
+    let by = actor.user.as_ref().map(|user| user.id);
+    if new_roles != before.roles {
+        users::touch(tx, id, by, "roles").await?;
+    }
+    if disabled != before.disabled_at.is_some() {
+        users::touch(tx, id, by, "disabled").await?;
+    }
+    let after = users::change(tx, id, &new_roles, disabled).await?;
+    if disabled {
+        sessions::remove_all(tx, id, None).await?;
+    } else {
+        store::notify(tx, store::SESSIONS_TOPIC, Some(id.0)).await?;
+    }
+    let entry = audit::Entry::new(Action::UserChanged, "user", id)
+        .named(&after.username)
+        .before(json!({ "roles": before.roles, "disabled": before.disabled_at.is_some() }))
+        .after(json!({ "roles": after.roles, "disabled": disabled }));
+    audit::done(tx, actor, entry).await?;
+    Ok(after)
+}
+
+/// Sets a password; every session of the account ends but the actor's own.
+///
+/// # Errors
+/// 404.
+pub async fn set_password(tx: &mut Tx, actor: &Actor, id: UserId, password_hash: &str) -> Result<User> {
+    let user = users::set_password(tx, id, password_hash).await?;
+    let by = actor.user()?;
+    users::touch(tx, id, Some(by.id), "password").await?;
+    sessions::remove_all(tx, id, Some(&by.credential_id)).await?;
+    audit::done(tx, actor, audit::Entry::new(Action::UserPasswordSet, "user", id).named(&user.username)).await?;
+    Ok(user)
 }

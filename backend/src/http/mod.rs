@@ -5,22 +5,29 @@
 //! [`server`] puts pages, plain forms and probes of the process beside it.
 
 pub mod act;
+mod audit;
 pub mod auth;
 mod dead_letter_queues;
 mod events;
 mod cohorts;
+mod brokers;
 mod csp;
 mod forms;
 mod frame;
+mod freezes;
 mod health;
 mod openapi;
 mod origin;
 pub mod pages;
 pub mod problem;
+mod probes;
+mod queues;
 mod review_form;
 mod quarantine;
 mod session;
 pub mod starting;
+mod stream;
+mod users;
 
 pub use act::{Act, ActKind, Acted};
 pub use auth::{Need, Permit};
@@ -48,7 +55,19 @@ pub const BODY_LIMIT_BYTES: usize = 1024 * 1024;
 
 /// Every noun of the API; a new module adds its line here.
 fn nouns() -> OpenApiRouter<App> {
-    OpenApiRouter::new().merge(session::routes()).merge(events::routes()).merge(dead_letter_queues::routes()).merge(quarantine::routes()).merge(cohorts::routes())
+    OpenApiRouter::new()
+        .merge(session::routes())
+        .merge(users::routes())
+        .merge(brokers::routes())
+        .merge(queues::routes())
+        .merge(freezes::routes())
+        .merge(probes::routes())
+        .merge(audit::routes())
+        .merge(stream::routes())
+        .merge(events::routes())
+        .merge(dead_letter_queues::routes())
+        .merge(quarantine::routes())
+        .merge(cohorts::routes())
 }
 
 /// `/api/v1` with its session layer, Origin check and problems, and its description.

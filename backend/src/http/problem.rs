@@ -63,6 +63,11 @@ impl IntoResponse for Error {
             Self::TooLarge { detail } => (StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail),
             Self::BadRequest { code, detail } => (StatusCode::BAD_REQUEST, code, detail),
             Self::Unavailable { code, detail } => (StatusCode::SERVICE_UNAVAILABLE, code, detail),
+            Self::Internal(cause) if holds_a_character_that_text_cant(&cause) => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "invalid_request",
+                "the request holds a character that can't be kept as text (NUL)".to_owned(),
+            ),
             Self::Internal(cause) => {
                 tracing::error!(error = format!("{cause:#}"), "a request failed by a defect");
                 (
@@ -74,6 +79,15 @@ impl IntoResponse for Error {
         };
         problem(status, code, detail, errors, facts)
     }
+}
+
+/// Postgres' `text` and `jsonb` refuse NUL (22021, 22P05): a reader's fault, not a defect.
+fn holds_a_character_that_text_cant(cause: &anyhow::Error) -> bool {
+    cause
+        .downcast_ref::<sqlx::Error>()
+        .and_then(sqlx::Error::as_database_error)
+        .and_then(|error| error.code().map(|code| matches!(&*code, "22021" | "22P05")))
+        .unwrap_or(false)
 }
 
 fn problem(

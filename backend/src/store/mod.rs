@@ -2,17 +2,22 @@
 
 pub mod audit;
 pub mod broker_addresses;
+pub mod brokers;
 pub mod changes;
 pub mod cohorts;
 pub mod custody;
 pub mod dead_letter_queues;
 pub mod events;
 pub mod evidence;
+pub mod freezes;
 pub mod health;
 pub mod idempotency;
 pub mod installation;
 pub mod leases;
 pub mod quarantine;
+pub mod probes;
+pub mod queues;
+pub mod readings;
 pub mod sessions;
 mod tx;
 pub mod users;

@@ -187,12 +187,14 @@ pub async fn remove(tx: &mut super::Tx, credential_id: &str) -> Result<bool> {
     Ok(ended.is_some())
 }
 
-/// Ends every session of an account.
+/// Ends every session of an account, but `kept`.
 ///
 /// # Errors
 /// The database's.
-pub async fn remove_all(tx: &mut super::Tx, user: UserId) -> Result<()> {
-    sqlx::query!("DELETE FROM sessions WHERE user_id = $1", user.0).execute(&mut **tx).await?;
+pub async fn remove_all(tx: &mut super::Tx, user: UserId, kept: Option<&str>) -> Result<()> {
+    sqlx::query!("DELETE FROM sessions WHERE user_id = $1 AND id IS DISTINCT FROM $2", user.0, kept)
+        .execute(&mut **tx)
+        .await?;
     super::notify(tx, super::SESSIONS_TOPIC, Some(user.0)).await?;
     Ok(())
 }

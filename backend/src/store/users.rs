@@ -2,7 +2,7 @@
 
 use super::Tx;
 use crate::error::{Error, Result, broken_constraint};
-use domain::{ids::UserId, vocabulary::Role};
+use domain::{api::User, ids::UserId, vocabulary::Role};
 use sqlx::{PgExecutor, PgPool};
 
 /// What an account may do now.
@@ -110,4 +110,129 @@ pub async fn touch(tx: &mut Tx, user: UserId, by: Option<UserId>, what: &str) ->
     .execute(&mut **tx)
     .await?;
     Ok(())
+}
+
+/// An account as pages show it.
+///
+/// # Errors
+/// `NotFound`; the database's.
+pub async fn get(db: impl PgExecutor<'_>, id: UserId) -> Result<User> {
+    sqlx::query_as!(
+        UserRow,
+        "SELECT id, username, roles, machine, disabled_at, created_at, version FROM users WHERE id = $1",
+        id.0
+    )
+    .fetch_optional(db)
+    .await?
+    .ok_or(Error::NotFound { what: "user" })?
+    .read()
+}
+
+/// An account, locked for a change of it.
+///
+/// # Errors
+/// `NotFound`; the database's.
+pub async fn lock(tx: &mut Tx, id: UserId) -> Result<User> {
+    sqlx::query_as!(
+        UserRow,
+        "SELECT id, username, roles, machine, disabled_at, created_at, version FROM users WHERE id = $1 FOR UPDATE",
+        id.0
+    )
+    .fetch_optional(&mut **tx)
+    .await?
+    .ok_or(Error::NotFound { what: "user" })?
+    .read()
+}
+
+/// Accounts by name, after `after`; and how many there are.
+///
+/// # Errors
+/// The database's.
+pub async fn list(pool: &PgPool, after: Option<String>, rows: i64) -> Result<(Vec<User>, i64)> {
+    let users = sqlx::query_as!(
+        UserRow,
+        "SELECT id, username, roles, machine, disabled_at, created_at, version FROM users
+         WHERE $1::text IS NULL OR username > $1 ORDER BY username LIMIT $2",
+        after,
+        rows
+    )
+    .fetch_all(pool)
+    .await?;
+    let count = sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM users"#).fetch_one(pool).await?;
+    Ok((users.into_iter().map(UserRow::read).collect::<Result<_>>()?, count))
+}
+
+/// Writes roles and standing; the version rises.
+///
+/// # Errors
+/// The database's.
+pub async fn change(tx: &mut Tx, id: UserId, roles: &[Role], disabled: bool) -> Result<User> {
+    let roles: Vec<String> = roles.iter().map(ToString::to_string).collect();
+    sqlx::query_as!(
+        UserRow,
+        "UPDATE users SET roles = $2, version = version + 1,
+           disabled_at = CASE WHEN $3 THEN coalesce(disabled_at, now()) END
+         WHERE id = $1 RETURNING id, username, roles, machine, disabled_at, created_at, version",
+        id.0,
+        &roles,
+        disabled
+    )
+    .fetch_one(&mut **tx)
+    .await?
+    .read()
+}
+
+/// Writes a password's hash; the version rises.
+///
+/// # Errors
+/// `NotFound`; the database's.
+pub async fn set_password(tx: &mut Tx, id: UserId, password_hash: &str) -> Result<User> {
+    sqlx::query_as!(
+        UserRow,
+        "UPDATE users SET password_hash = $2, version = version + 1
+         WHERE id = $1 RETURNING id, username, roles, machine, disabled_at, created_at, version",
+        id.0,
+        password_hash
+    )
+    .fetch_optional(&mut **tx)
+    .await?
+    .ok_or(Error::NotFound { what: "user" })?
+    .read()
+}
+
+/// How many accounts may administer; locked, so that two changes can't both leave one.
+///
+/// # Errors
+/// The database's.
+pub async fn lock_admins(tx: &mut Tx) -> Result<Vec<UserId>> {
+    let admins = sqlx::query_scalar!(
+        "SELECT id FROM users WHERE 'admin' = ANY (roles) AND disabled_at IS NULL ORDER BY id FOR UPDATE"
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    Ok(admins.into_iter().map(UserId).collect())
+}
+
+struct UserRow {
+    id: uuid::Uuid,
+    username: String,
+    roles: Vec<String>,
+    machine: bool,
+    disabled_at: Option<time::OffsetDateTime>,
+    created_at: time::OffsetDateTime,
+    version: i64,
+}
+
+impl UserRow {
+    fn read(self) -> Result<User> {
+        Ok(User {
+            id: UserId(self.id),
+            username: self.username,
+            roles: roles(&self.roles)?,
+            machine: self.machine,
+            disabled_at: self.disabled_at.map(Into::into),
+            created_at: self.created_at.into(),
+            version: self.version,
+        })
+    }
 }
