@@ -41,8 +41,7 @@ pub async fn with_version(app: &App, mut broker: Broker) -> Broker {
 /// 409 `broker_name_taken`, 422.
 pub async fn create(tx: &mut Tx, actor: &Actor, new: NewBroker) -> Result<Broker> {
     let (id, name) = (BrokerId(crate::clock::new_id()), fields::text("/name", &new.name, 100)?);
-    let address =
-        Address { amqp_url: new.amqp_url, management_url: new.management_url, credentials: new.credentials };
+    let address = Address { amqp_url: new.amqp_url, management_url: new.management_url, credentials: new.credentials };
     check(&address)?;
     brokers::insert(tx, id, &name, &address).await?;
     audit::done(tx, actor, audit::Entry::new(Action::BrokerCreated, "broker", id).named(name).after(facts(&address)))
@@ -163,12 +162,8 @@ mod tests {
     #[test]
     fn addresses_carry_no_secret_and_no_virtual_host() {
         let check = |amqp_url: &str, credentials: &str| {
-            check(&Address {
-                amqp_url: amqp_url.to_owned(),
-                management_url: None,
-                credentials: credentials.to_owned(),
-            })
-            .is_ok()
+            check(&Address { amqp_url: amqp_url.to_owned(), management_url: None, credentials: credentials.to_owned() })
+                .is_ok()
         };
         assert!(check("amqp://broker:5672", "env:BROKER") && check("amqps://broker", "file:/run/secrets/broker"));
         for bad in ["amqp://u:p@broker", "amqp://broker/vhost", "http://broker", "broker:5672", ""] {

@@ -105,11 +105,7 @@ pub async fn change(
     audit::done(tx, actor, entry).await?;
     let row = store::dead_letter_queues::load(&mut **tx, id).await?;
     let version = row.version;
-    let backlog = Reading {
-        value: None,
-        source: "management".to_owned(),
-        as_of: None,
-        reason: Some("not_asked".to_owned()),
-    };
+    let backlog =
+        Reading { value: None, source: "management".to_owned(), as_of: None, reason: Some("not_asked".to_owned()) };
     Ok((with_backlog(row, backlog), Some(version)))
 }

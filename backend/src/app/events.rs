@@ -63,7 +63,8 @@ fn parse(mut value: Value) -> std::result::Result<(Event, Value), (&'static str,
         return Err(("unknown_kind", format!("`{}` is no kind of event", visible(kind))));
     }
     // names stay as they are in the event's own columns; what is kept as text can't hold NUL
-    let mut event: Event = serde_json::from_value(value.clone()).map_err(|error| ("invalid_event", error.to_string()))?;
+    let mut event: Event =
+        serde_json::from_value(value.clone()).map_err(|error| ("invalid_event", error.to_string()))?;
     for (name, id) in [("job_id", Some(&event.job_id)), ("message_id", event.message_id.as_ref())] {
         match id {
             Some(id) if id.0.len() > NAME_BYTES => {
@@ -76,7 +77,8 @@ fn parse(mut value: Value) -> std::result::Result<(Event, Value), (&'static str,
         return Err(("invalid_event", "job_id is empty".to_owned()));
     }
     event.message_id = event.message_id.filter(|id| !id.0.is_empty());
-    event.error_class = event.error_class.filter(|class| !class.is_empty()).map(|class| custody::class_of(class.as_bytes()));
+    event.error_class =
+        event.error_class.filter(|class| !class.is_empty()).map(|class| custody::class_of(class.as_bytes()));
     event.error_text = event.error_text.map(|text| custody::text_of(text.as_bytes()));
     event.worker_version = event.worker_version.map(|version| custody::class_of(version.as_bytes()));
     show_controls(&mut value);
@@ -103,7 +105,8 @@ async fn take_read(
     read: Vec<(usize, (Event, Value))>,
     mut rejected: Vec<RejectedEvent>,
 ) -> Result<EventReceipt> {
-    let mut names: Vec<String> = read.iter().map(|(_, (event, _))| event.queue.clone()).filter(|q| !q.contains('\0')).collect();
+    let mut names: Vec<String> =
+        read.iter().map(|(_, (event, _))| event.queue.clone()).filter(|q| !q.contains('\0')).collect();
     names.sort_unstable();
     names.dedup();
     let mut queues: HashMap<String, Vec<QueueId>> = HashMap::new();
@@ -114,7 +117,9 @@ async fn take_read(
     for (index, (event, json)) in read {
         match queues.get(&event.queue).map(Vec::as_slice) {
             Some([queue_id]) => accepted.push(Accepted { queue_id: *queue_id, event, json }),
-            Some(_) => rejected.push(reject(index, "unknown_queue", "several watched queues have this name".to_owned())),
+            Some(_) => {
+                rejected.push(reject(index, "unknown_queue", "several watched queues have this name".to_owned()))
+            }
             None => {
                 let detail = format!("`{}` is no watched queue", visible(&event.queue));
                 rejected.push(reject(index, "unknown_queue", detail));
@@ -124,7 +129,8 @@ async fn take_read(
     rejected.sort_by_key(|rejected| rejected.index);
     let sent = accepted.len();
     let failures = |accepted: &[Accepted]| -> Vec<QueueId> {
-        let told = accepted.iter().filter(|a| a.event.kind == EventKind::AttemptFailed && a.event.error_class.is_some());
+        let told =
+            accepted.iter().filter(|a| a.event.kind == EventKind::AttemptFailed && a.event.error_class.is_some());
         told.map(|a| a.queue_id).collect()
     };
     store::events::line_up(tx, failures(&accepted)).await?;
@@ -184,16 +190,15 @@ fn news(accepted: &[Accepted]) -> Vec<JobNews> {
 
 /// Gives dead letters that came without a class the class of their latest reported failure, once.
 async fn classify(tx: &mut Tx, key: &InstallationKey, accepted: &[Accepted]) -> Result<()> {
-    let mut failures: Vec<&Accepted> = accepted
-        .iter()
-        .filter(|a| a.event.kind == EventKind::AttemptFailed && a.event.error_class.is_some())
-        .collect();
+    let mut failures: Vec<&Accepted> =
+        accepted.iter().filter(|a| a.event.kind == EventKind::AttemptFailed && a.event.error_class.is_some()).collect();
     if failures.is_empty() {
         return Ok(());
     }
     failures.sort_by_key(|failure| std::cmp::Reverse(failure.event.at));
     let jobs: Vec<Vec<u8>> = failures.iter().map(|failure| failure.event.job_id.0.clone()).collect();
-    let messages: Vec<Vec<u8>> = failures.iter().filter_map(|f| f.event.message_id.as_ref().map(|id| id.0.clone())).collect();
+    let messages: Vec<Vec<u8>> =
+        failures.iter().filter_map(|f| f.event.message_id.as_ref().map(|id| id.0.clone())).collect();
     let mut classified = false;
     for dead in store::events::unclassified(tx, &jobs, &messages).await? {
         let Some(failure) = failures.iter().find(|failure| is_of(&dead, failure)) else { continue };

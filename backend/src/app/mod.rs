@@ -1,7 +1,7 @@
 //! Use cases, one module per noun: load, ask the rule in `domain`, save result and audit entry in one transaction.
 
-pub mod cohorts;
 pub mod brokers;
+pub mod cohorts;
 pub mod custody;
 pub mod dead_letter_queues;
 pub mod events;
@@ -11,10 +11,10 @@ pub mod freezes;
 pub mod health;
 pub mod paging;
 pub mod passwords;
-pub mod quarantine;
-pub mod reasons;
 pub mod probe_definitions;
+pub mod quarantine;
 pub mod queues;
 pub mod readings;
+pub mod reasons;
 pub mod sessions;
 pub mod users;

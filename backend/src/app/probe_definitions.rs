@@ -48,7 +48,10 @@ fn check(definition: &ProbeDefinition) -> Result<()> {
     let named = database.strip_prefix("env:").or_else(|| database.strip_prefix("file:"));
     if named.is_none_or(|name| name.is_empty() || name.len() > 1_000) {
         // what was sent may be the secret itself: it isn't repeated
-        return Err(Error::invalid("/definition/database", "where the database's address is kept: env:NAME or file:PATH"));
+        return Err(Error::invalid(
+            "/definition/database",
+            "where the database's address is kept: env:NAME or file:PATH",
+        ));
     }
     fields::text("/definition/statement", statement, 10_000)?;
     if !statement.contains("$1") {

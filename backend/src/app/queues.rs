@@ -209,10 +209,9 @@ pub async fn show(app: &App, rows: Vec<QueueRow>) -> Result<Vec<Queue>> {
     for row in rows {
         let events = from_events(app.store.pool(), row.id).await?;
         let there = match by_broker.get(&row.broker_id) {
-            Some(Ok(listed)) => listed
-                .iter()
-                .find(|queue| queue.vhost == row.vhost && queue.name == row.name)
-                .ok_or("queue_missing"),
+            Some(Ok(listed)) => {
+                listed.iter().find(|queue| queue.vhost == row.vhost && queue.name == row.name).ok_or("queue_missing")
+            }
             Some(Err(why)) => Err(*why),
             None => Err("no_management_api"),
         };

@@ -1,9 +1,6 @@
 //! `/brokers`: RabbitMQ clusters.
 
-use super::{
-    Act, Acted, Answer, Json, Path, Permit, Query,
-    auth::{Administer, Read},
-};
+use super::{Act, Acted, Answer, Json, Path, Permit, Query, auth::Read};
 use crate::{
     act,
     app::{brokers, paging},
@@ -40,11 +37,7 @@ struct ListQuery {
 /// Brokers, by name.
 #[utoipa::path(get, path = "/brokers", operation_id = "list_brokers", tag = "brokers", params(ListQuery),
     responses((status = 200, description = "Brokers", body = Page<Broker>)))]
-async fn list(
-    State(app): State<App>,
-    _: Permit<Read>,
-    Query(query): Query<ListQuery>,
-) -> Answer<Json<Page<Broker>>> {
+async fn list(State(app): State<App>, _: Permit<Read>, Query(query): Query<ListQuery>) -> Answer<Json<Page<Broker>>> {
     let (limit, after) = (paging::limit(query.limit)?, paging::after(query.cursor.as_deref())?);
     let (rows, count) = store::brokers::list(app.store.pool(), after, limit + 1).await?;
     let mut page = paging::page(rows, limit, count, |broker| broker.name.clone())?;

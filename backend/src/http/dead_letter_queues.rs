@@ -35,11 +35,7 @@ async fn list(State(app): State<App>, _: Permit<Read>) -> Answer<Json<Page<DeadL
 #[utoipa::path(get, path = "/dead-letter-queues/{id}", operation_id = "get_dead_letter_queue", tag = "queues",
     params(("id" = DeadLetterQueueId, Path)),
     responses((status = 200, description = "With its version as ETag", body = DeadLetterQueue)))]
-async fn show(
-    State(app): State<App>,
-    _: Permit<Read>,
-    Path(id): Path<DeadLetterQueueId>,
-) -> Answer<impl IntoResponse> {
+async fn show(State(app): State<App>, _: Permit<Read>, Path(id): Path<DeadLetterQueueId>) -> Answer<impl IntoResponse> {
     let queue = dead_letter_queues::show(&app, id).await?;
     Ok(([(header::ETAG, format!("\"{}\"", queue.version))], Json(queue)))
 }

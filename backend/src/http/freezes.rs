@@ -56,11 +56,7 @@ async fn unfreeze_all(State(app): State<App>, act: Act<UnfreezeAll, Reason>) -> 
 #[utoipa::path(post, path = "/queues/{id}/freeze", operation_id = "freeze_queue", tag = "freeze",
     params(("id" = QueueId, Path)), request_body = Reason,
     responses((status = 200, description = "Frozen", body = FreezeResult)))]
-async fn freeze_queue(
-    State(app): State<App>,
-    Path(id): Path<QueueId>,
-    act: Act<FreezeQueue, Reason>,
-) -> Answer<Acted> {
+async fn freeze_queue(State(app): State<App>, Path(id): Path<QueueId>, act: Act<FreezeQueue, Reason>) -> Answer<Acted> {
     switch(&app, act, queue_scope(id)?, true).await
 }
 

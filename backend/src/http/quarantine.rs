@@ -132,7 +132,8 @@ fn to_cursor((at, id): After) -> String {
 }
 
 fn from_cursor(cursor: &str) -> Result<After> {
-    let bad = || Error::BadRequest { code: "bad_cursor", detail: "The cursor isn't one that this list gave.".to_owned() };
+    let bad =
+        || Error::BadRequest { code: "bad_cursor", detail: "The cursor isn't one that this list gave.".to_owned() };
     let bytes: [u8; 24] =
         URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| bytes.try_into().ok()).ok_or_else(bad)?;
     let (mut micros, mut id) = ([0; 8], [0; 16]);
@@ -146,11 +147,7 @@ fn from_cursor(cursor: &str) -> Result<After> {
 /// Quarantined messages, newest first, with facets.
 #[utoipa::path(get, path = "/quarantine", operation_id = "list_quarantine", tag = "evidence", params(Filters),
     responses((status = 200, description = "A page", body = QuarantinePage)))]
-async fn list(
-    State(app): State<App>,
-    _: Permit<Read>,
-    Query(filters): Query<Filters>,
-) -> Answer<Json<QuarantinePage>> {
+async fn list(State(app): State<App>, _: Permit<Read>, Query(filters): Query<Filters>) -> Answer<Json<QuarantinePage>> {
     let after = filters.cursor.as_deref().map(from_cursor).transpose()?;
     let (page, next) = quarantine::list(&app, filters.filter()?, after, filters.limit()?).await?;
     Ok(Json(QuarantinePage { next_cursor: next.map(to_cursor), ..page }))
@@ -209,7 +206,13 @@ async fn payload(
 ) -> Answer<impl IntoResponse> {
     let body = quarantine::raw_payload(&app, &permit.actor, id).await?;
     let name = HeaderValue::try_from(format!("attachment; filename=\"{id}.bin\"")).map_err(anyhow::Error::from)?;
-    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")), (header::CONTENT_DISPOSITION, name)], body))
+    Ok((
+        [
+            (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+            (header::CONTENT_DISPOSITION, name),
+        ],
+        body,
+    ))
 }
 
 /// Says whose an unattributed message is.

@@ -1,9 +1,6 @@
 //! `/queues`: watched queues.
 
-use super::{
-    Act, Acted, Answer, Json, Path, Permit, Query,
-    auth::{Administer, Read},
-};
+use super::{Act, Acted, Answer, Json, Path, Permit, Query, auth::Read};
 use crate::{
     act,
     app::{paging, queues},

@@ -191,9 +191,12 @@ pub async fn line_up(tx: &mut Tx, queues: impl IntoIterator<Item = QueueId>) -> 
     queues.sort_unstable();
     queues.dedup();
     for queue in queues {
-        sqlx::query!("SELECT pg_advisory_xact_lock(hashtextextended('failures of ' || $1::text, 0))", queue.to_string())
-            .execute(&mut **tx)
-            .await?;
+        sqlx::query!(
+            "SELECT pg_advisory_xact_lock(hashtextextended('failures of ' || $1::text, 0))",
+            queue.to_string()
+        )
+        .execute(&mut **tx)
+        .await?;
     }
     Ok(())
 }

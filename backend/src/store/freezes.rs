@@ -83,7 +83,7 @@ pub async fn unfreeze(tx: &mut Tx, scope: Uuid) -> Result<()> {
 pub async fn publishing(tx: &mut Tx, scope: Uuid) -> Result<Vec<ItemId>> {
     let items = sqlx::query_scalar!(
         "SELECT i.id FROM cohort_items i JOIN cohorts c ON c.id = i.cohort_id
-         WHERE i.state = 'publishing' AND ($1 = '00000000-0000-0000-0000-000000000000' OR c.queue_id = $1)
+         WHERE i.state = 'publishing' AND ($1::uuid = '00000000-0000-0000-0000-000000000000' OR c.queue_id = $1)
          ORDER BY i.published_at LIMIT 1000",
         scope
     )
@@ -110,7 +110,7 @@ pub struct Contained {
 pub async fn dead_letter_queues(pool: &PgPool, scope: Uuid) -> Result<Vec<Contained>> {
     let rows = sqlx::query!(
         "SELECT DISTINCT d.broker_id, d.vhost, d.name FROM dead_letter_queues d JOIN queues q ON q.dead_letter_queue_id = d.id
-         WHERE $1 = '00000000-0000-0000-0000-000000000000' OR q.id = $1 ORDER BY d.name LIMIT 50",
+         WHERE $1::uuid = '00000000-0000-0000-0000-000000000000' OR q.id = $1 ORDER BY d.name LIMIT 50",
         scope
     )
     .fetch_all(pool)

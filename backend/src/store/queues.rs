@@ -266,12 +266,9 @@ pub async fn change(tx: &mut Tx, queue: QueueId, policy_version: i64, settings: 
 /// # Errors
 /// The database's.
 pub async fn has_evidence(tx: &mut Tx, queue: QueueId) -> Result<bool> {
-    Ok(sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM quarantine WHERE queue_id = $1) AS "evidence!""#,
-        queue.0
-    )
-    .fetch_one(&mut **tx)
-    .await?)
+    Ok(sqlx::query_scalar!(r#"SELECT EXISTS (SELECT FROM quarantine WHERE queue_id = $1) AS "evidence!""#, queue.0)
+        .fetch_one(&mut **tx)
+        .await?)
 }
 
 fn json(value: &impl serde::Serialize) -> Result<serde_json::Value> {

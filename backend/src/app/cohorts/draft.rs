@@ -140,7 +140,11 @@ fn ensure_selection(selection: &Selection, found: &[selection::Candidate], queue
         return Err(Error::invalid("/selection", "more than 10 000 messages match: narrow the filter"));
     }
     let Selection::Ids { ids } = selection else {
-        return if found.is_empty() { Err(Error::invalid("/selection/filter", "nothing that is held matches")) } else { Ok(()) };
+        return if found.is_empty() {
+            Err(Error::invalid("/selection/filter", "nothing that is held matches"))
+        } else {
+            Ok(())
+        };
     };
     if ids.is_empty() {
         return Err(Error::invalid("/selection/ids", "at least one message"));

@@ -60,7 +60,9 @@ fn refusal(cohort: &Cohort, command: CohortCommand, code: Code) -> Error {
                 facts: Some(serde_json::json!({ "state": cohort.state, "legal": legal })),
             }
         }
-        Code::ReauthenticationRequired => Error::Forbidden { code: code.as_str(), detail: capitalised(code.sentence()) },
+        Code::ReauthenticationRequired => {
+            Error::Forbidden { code: code.as_str(), detail: capitalised(code.sentence()) }
+        }
         Code::StaleVersion => Error::Stale { now: cohort.version },
         other => said(other),
     }

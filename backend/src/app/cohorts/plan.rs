@@ -18,12 +18,7 @@ use domain::{
 ///
 /// # Errors
 /// The database's.
-pub async fn build(
-    tx: &mut Tx,
-    cohort: &Cohort,
-    lane: &str,
-    target: &(String, String),
-) -> Result<Plan> {
+pub async fn build(tx: &mut Tx, cohort: &Cohort, lane: &str, target: &(String, String)) -> Result<Plan> {
     let items: Vec<_> = facts::planned_items(tx, cohort.id)
         .await?
         .into_iter()

@@ -60,7 +60,8 @@ pub async fn permanent_without_fix(tx: &mut Tx, cohort: &Cohort, source: &facts:
     }
     let kinds = facts::kinds(tx, cohort.id).await?;
     Ok(kinds.iter().any(|(then, class)| {
-        kind::stricter(*then, kind::judge(&source.retry_policy, class.as_deref())) == domain::vocabulary::Kind::Permanent
+        kind::stricter(*then, kind::judge(&source.retry_policy, class.as_deref()))
+            == domain::vocabulary::Kind::Permanent
     }))
 }
 
@@ -78,7 +79,8 @@ async fn items(
     let mut items = Vec::with_capacity(known.len());
     for batch in known.chunks(BATCH) {
         let ids: Vec<QuarantineId> = batch.iter().map(|item| item.id).collect();
-        let mut properties: BTreeMap<QuarantineId, Properties> = facts::properties(tx, &ids).await?.into_iter().collect();
+        let mut properties: BTreeMap<QuarantineId, Properties> =
+            facts::properties(tx, &ids).await?.into_iter().collect();
         for item in batch {
             let properties = properties.remove(&item.id);
             let holder = holders.get(&item.id);
@@ -96,7 +98,9 @@ async fn items(
                 possible_duplicate_of: item.possible_duplicate_of,
                 pair_used_before: item.pair_used_before,
                 job_has_live_message: item.job_has_live_message,
-                expires: properties.as_ref().is_some_and(|p| p.expiration.is_some() || strip::original_expiration(p).is_some()),
+                expires: properties
+                    .as_ref()
+                    .is_some_and(|p| p.expiration.is_some() || strip::original_expiration(p).is_some()),
                 unpublishable: unpublishable(&cohort.draft, item, properties, target),
             });
         }

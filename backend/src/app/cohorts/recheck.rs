@@ -9,8 +9,7 @@ use crate::{
     },
 };
 use domain::{
-    lease,
-    preflight as rules,
+    lease, preflight as rules,
     recheck::{self, StartFacts},
     refusal::{Check, Code},
     vocabulary::CohortCommand,
@@ -86,7 +85,8 @@ pub async fn explain(
     reading: &topology::Reading,
 ) -> Result<Option<crate::error::Error>> {
     Ok(match code {
-        Code::LaneTaken => match cohorts::lane_holder(tx, cohort.id, cohort.lane.as_deref().unwrap_or_default()).await? {
+        Code::LaneTaken => match cohorts::lane_holder(tx, cohort.id, cohort.lane.as_deref().unwrap_or_default()).await?
+        {
             Some((id, title, state)) => Some(cohorts::held_by(id, &title, state)),
             None => None,
         },

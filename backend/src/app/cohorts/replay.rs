@@ -229,4 +229,3 @@ async fn begin_canary(tx: &mut Tx, cohort: &Cohort, stratum: i64) -> Result<()> 
     let item = item.ok_or_else(|| super::said(Code::NoCanaryLeft))?;
     canaries::begin(tx, cohort.id, stratum, item).await
 }
-

@@ -68,7 +68,12 @@ pub async fn people(tx: &mut Tx, named: &[UserId]) -> Result<Vec<Candidate>> {
 ///
 /// # Errors
 /// The database's.
-pub async fn valid_approvals(tx: &mut Tx, cohort: &Cohort, digest: &[u8; 32], now: OffsetDateTime) -> Result<Vec<UserId>> {
+pub async fn valid_approvals(
+    tx: &mut Tx,
+    cohort: &Cohort,
+    digest: &[u8; 32],
+    now: OffsetDateTime,
+) -> Result<Vec<UserId>> {
     let given = reviews::approvals(tx, cohort.id, cohort.revision).await?;
     let touched = reviews::touched_by(tx, cohort.id).await?;
     let ids: Vec<UserId> = given.iter().map(|(user, _)| *user).collect();
@@ -77,9 +82,9 @@ pub async fn valid_approvals(tx: &mut Tx, cohort: &Cohort, digest: &[u8; 32], no
         .into_iter()
         .filter(|(user, of)| {
             of == digest
-                && people
-                    .iter()
-                    .any(|person| person.user.id == *user && eligibility::eligible(&person.as_person(), &touched, now).is_ok())
+                && people.iter().any(|person| {
+                    person.user.id == *user && eligibility::eligible(&person.as_person(), &touched, now).is_ok()
+                })
         })
         .map(|(user, _)| user)
         .collect())
@@ -225,7 +230,8 @@ async fn next_revision(tx: &mut Tx, cohort: &Cohort, by: UserId) -> Result<()> {
     write::forget_generation(tx, cohort.id).await?;
     let revision = write::next_revision(tx, cohort.id).await?;
     if let Some((plan, digest)) = write::saved_plan(tx, cohort.id, cohort.revision).await? {
-        let digest = digest.try_into().map_err(|_| Error::Internal(anyhow::anyhow!("a stored digest that is short")))?;
+        let digest =
+            digest.try_into().map_err(|_| Error::Internal(anyhow::anyhow!("a stored digest that is short")))?;
         write::save_plan(tx, cohort.id, revision, &plan, &digest, None, by).await?;
     }
     Ok(())

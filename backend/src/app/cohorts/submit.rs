@@ -51,7 +51,13 @@ pub async fn submit(
     ensure_claimed(tx, id).await?;
     let transition = step(&cohort, CohortCommand::Submit, &Facts { submittable: Ok(()), ..Facts::UNKNOWN })?;
 
-    let submitted = write::Submitted { target: target.clone(), lane: lane.clone(), expires_at, run_by, policy_version: source.policy_version };
+    let submitted = write::Submitted {
+        target: target.clone(),
+        lane: lane.clone(),
+        expires_at,
+        run_by,
+        policy_version: source.policy_version,
+    };
     write::submit(tx, id, &submitted).await?;
     let made = plan::build(tx, &cohort, &lane, &target).await?;
     let shown = preflight::shown(&findings, now);
@@ -72,7 +78,11 @@ pub(super) fn no_management_api(why: &str) -> Error {
 }
 
 /// Everything that a plan must have before it can be judged.
-async fn ensure_complete(tx: &mut Tx, cohort: &Cohort, now: OffsetDateTime) -> Result<(OffsetDateTime, OffsetDateTime)> {
+async fn ensure_complete(
+    tx: &mut Tx,
+    cohort: &Cohort,
+    now: OffsetDateTime,
+) -> Result<(OffsetDateTime, OffsetDateTime)> {
     draft::ensure_fields(&cohort.draft)?;
     if cohort.size == 0 {
         return Err(said(Code::EmptyCohort));
@@ -84,7 +94,10 @@ async fn ensure_complete(tx: &mut Tx, cohort: &Cohort, now: OffsetDateTime) -> R
         return Err(said(Code::DeadlinesMissing));
     }
     let Some(canary) = &cohort.draft.canary else {
-        return Err(Error::refused(Code::CanaryMissing.as_str(), "The plan has no canary: which message first, and how is its effect proved?"));
+        return Err(Error::refused(
+            Code::CanaryMissing.as_str(),
+            "The plan has no canary: which message first, and how is its effect proved?",
+        ));
     };
     if facts::probe(tx, &canary.probe).await?.is_none() {
         return Err(Error::refused("probe_unknown", format!("There is no probe `{}`.", canary.probe)));
@@ -105,12 +118,16 @@ fn ensure_found_sound(findings: &Findings, now: OffsetDateTime) -> Result<()> {
 }
 
 /// Enough people in the installation could approve, or it says who is missing (RULES 4).
-async fn ensure_approvable(tx: &mut Tx, cohort: &Cohort, source: &facts::SourceQueue, now: OffsetDateTime) -> Result<()> {
+async fn ensure_approvable(
+    tx: &mut Tx,
+    cohort: &Cohort,
+    source: &facts::SourceQueue,
+    now: OffsetDateTime,
+) -> Result<()> {
     let touched = reviews::touched_by(tx, cohort.id).await?;
     let people = review::people(tx, &[]).await?;
     let needed = u32::try_from(source.approval_policy.approvals).unwrap_or(u32::MAX);
-    let enough =
-        eligibility::enough_eligible(people.iter().map(review::Candidate::as_person), &touched, needed, now);
+    let enough = eligibility::enough_eligible(people.iter().map(review::Candidate::as_person), &touched, needed, now);
     let Err(few) = enough else { return Ok(()) };
     let why: Vec<_> = people
         .iter()

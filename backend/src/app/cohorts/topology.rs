@@ -92,7 +92,8 @@ impl Topology {
     #[must_use]
     pub fn facts(&self, exchange: &str, key: &str, source: &str) -> TargetFacts {
         let receivers = self.receivers(exchange, key);
-        let on_the_way: Vec<&Queue> = self.queues.iter().filter(|queue| receivers.queues.contains(&queue.name)).collect();
+        let on_the_way: Vec<&Queue> =
+            self.queues.iter().filter(|queue| receivers.queues.contains(&queue.name)).collect();
         let named = |bad: &dyn Fn(&Queue) -> bool| -> BTreeSet<String> {
             on_the_way.iter().filter(|queue| bad(queue)).map(|queue| queue.name.clone()).collect()
         };

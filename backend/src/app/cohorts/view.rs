@@ -64,10 +64,7 @@ async fn target(
         return Ok(topology::resolve(reading, &cohort.draft, source, original));
     };
     let fixed = api::Draft { target: Some(api::Target { exchange, routing_key }), ..cohort.draft.clone() };
-    Ok(ResolvedTarget {
-        is_default: cohort.draft.target.is_none(),
-        ..topology::resolve(reading, &fixed, source, None)
-    })
+    Ok(ResolvedTarget { is_default: cohort.draft.target.is_none(), ..topology::resolve(reading, &fixed, source, None) })
 }
 
 struct Found {
@@ -151,9 +148,8 @@ async fn reviewers(tx: &mut Tx, actor: &Actor, cohort: &Cohort, now: OffsetDateT
         .await?
         .into_iter()
         .map(|person| {
-            let check = eligibility::eligible(&person.as_person(), &touched, now).and_then(|()| {
-                if approved.contains(&person.user.id) { Err(Code::AlreadyApproved) } else { Ok(()) }
-            });
+            let check = eligibility::eligible(&person.as_person(), &touched, now)
+                .and_then(|()| if approved.contains(&person.user.id) { Err(Code::AlreadyApproved) } else { Ok(()) });
             Reviewer {
                 user: person.user,
                 eligible: check.is_ok(),

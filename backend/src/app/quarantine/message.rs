@@ -24,7 +24,8 @@ pub async fn show(app: &App, id: QuarantineId) -> Result<QuarantinedMessage> {
     let facts = quarantine::facts(pool, id).await?;
     let stored = quarantine::properties(pool, id).await?;
     let lineage = lineage(app, id, facts.redrive_id, facts.row.redrive_generation).await?;
-    let (properties, sha256) = stored.map_or((None, None), |(properties, hash)| (Some(properties), Some(hex::encode(hash))));
+    let (properties, sha256) =
+        stored.map_or((None, None), |(properties, hash)| (Some(properties), Some(hex::encode(hash))));
     let changes = properties.as_ref().map(changes).unwrap_or_default();
     let headers = properties.as_ref().and_then(|properties| properties.headers.as_ref());
     Ok(QuarantinedMessage {
@@ -60,7 +61,9 @@ fn changes(properties: &Properties) -> Vec<Change> {
 
 fn redrive_of(changes: &[Change], field: &Field) -> (String, Option<String>) {
     match changes.iter().find(|change| change.field == *field) {
-        Some(Change { action: Action::Removed, reason, .. }) => ("strip".to_owned(), Some(reason.sentence().to_owned())),
+        Some(Change { action: Action::Removed, reason, .. }) => {
+            ("strip".to_owned(), Some(reason.sentence().to_owned()))
+        }
         Some(Change { action: Action::Replaced, reason, .. }) => {
             ("replace".to_owned(), Some(reason.sentence().to_owned()))
         }
@@ -98,7 +101,13 @@ fn property_fields(properties: &Properties, changes: &[Change]) -> Vec<TypedFiel
                 Property::Time(seconds) => ("timestamp", Value::from(seconds.to_string())),
             };
             let (redrive, redrive_reason) = redrive_of(changes, &Field::Property(name));
-            Some(TypedField { name: name.to_owned(), field_type: field_type.to_owned(), value, redrive, redrive_reason })
+            Some(TypedField {
+                name: name.to_owned(),
+                field_type: field_type.to_owned(),
+                value,
+                redrive,
+                redrive_reason,
+            })
         })
         .collect()
 }

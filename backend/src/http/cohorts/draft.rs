@@ -53,11 +53,7 @@ async fn edit(State(app): State<App>, Path(id): Path<CohortId>, act: Act<EditCoh
 /// Asks for review: pre-flight, claims, the digest that an approval covers.
 #[utoipa::path(post, path = "/cohorts/{id}/submit", operation_id = "submit_cohort", tag = "cohorts",
     params(("id" = CohortId, Path)), responses((status = 200, description = "In review", body = Cohort)))]
-async fn submit_it(
-    State(app): State<App>,
-    Path(id): Path<CohortId>,
-    act: Act<SubmitCohort, Nothing>,
-) -> Answer<Acted> {
+async fn submit_it(State(app): State<App>, Path(id): Path<CohortId>, act: Act<SubmitCohort, Nothing>) -> Answer<Acted> {
     let seen = act.seen();
     expiry::judge(&app, id).await?;
     let reading = look(&app, id).await?;

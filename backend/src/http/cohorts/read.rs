@@ -118,8 +118,7 @@ fn page<T>(mut items: Vec<T>, limit: i64, value: i64, cursor: impl Fn(&T) -> Str
 async fn show(State(app): State<App>, permit: Permit<Read>, Path(id): Path<CohortId>) -> Answer<impl IntoResponse> {
     let reading = look(&app, id).await?;
     let actor = permit.actor;
-    let cohort =
-        app.store.tx(move |tx| Box::pin(async move { view::of(tx, &actor, id, &reading).await })).await?;
+    let cohort = app.store.tx(move |tx| Box::pin(async move { view::of(tx, &actor, id, &reading).await })).await?;
     let etag = HeaderValue::try_from(format!("\"{}\"", cohort.row.version)).map_err(anyhow::Error::from)?;
     Ok(([(header::ETAG, etag)], Json(cohort)))
 }

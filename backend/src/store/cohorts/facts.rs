@@ -44,7 +44,10 @@ pub async fn planned_items(db: &mut PgConnection, cohort: CohortId) -> Result<Ve
             Ok(PlannedItem {
                 item_id: ItemId(row.id),
                 quarantine_id: QuarantineId(row.quarantine_id),
-                commitment: row.commitment.try_into().map_err(|_| Error::Internal(anyhow::anyhow!("a short commitment")))?,
+                commitment: row
+                    .commitment
+                    .try_into()
+                    .map_err(|_| Error::Internal(anyhow::anyhow!("a short commitment")))?,
                 stratum: i64::from(row.stratum),
                 fingerprint: row.fingerprint,
             })
@@ -138,12 +141,14 @@ pub async fn item_facts(tx: &mut Tx, cohort: CohortId) -> Result<Vec<ItemFacts>>
 /// The database's, or stored bytes that can't be decoded.
 pub async fn properties(tx: &mut Tx, evidence: &[QuarantineId]) -> Result<Vec<(QuarantineId, Properties)>> {
     let ids: Vec<uuid::Uuid> = evidence.iter().map(|id| id.0).collect();
-    let rows = sqlx::query!("SELECT quarantine_id, properties, headers FROM payloads WHERE quarantine_id = ANY($1)", &ids)
-        .fetch_all(&mut **tx)
-        .await?;
+    let rows =
+        sqlx::query!("SELECT quarantine_id, properties, headers FROM payloads WHERE quarantine_id = ANY($1)", &ids)
+            .fetch_all(&mut **tx)
+            .await?;
     rows.into_iter()
         .map(|row| {
-            let properties = Properties::decode(&row.properties, row.headers.as_deref()).context("stored properties")?;
+            let properties =
+                Properties::decode(&row.properties, row.headers.as_deref()).context("stored properties")?;
             Ok((QuarantineId(row.quarantine_id), properties))
         })
         .collect()
@@ -183,7 +188,9 @@ pub async fn inspected(db: &mut PgConnection, evidence: &[QuarantineId]) -> Resu
     )
     .fetch_all(db)
     .await?;
-    rows.iter().map(|id| id.parse().map_err(|_| Error::Internal(anyhow::anyhow!("an audit subject that is no id")))).collect()
+    rows.iter()
+        .map(|id| id.parse().map_err(|_| Error::Internal(anyhow::anyhow!("an audit subject that is no id"))))
+        .collect()
 }
 
 /// A watched queue as a plan needs it, with the ways to its broker.
@@ -244,12 +251,9 @@ pub async fn source_queue(db: &mut PgConnection, id: QueueId) -> Result<SourceQu
 /// The database's.
 pub async fn lock_for_share(tx: &mut Tx, queue: QueueId, probe: Option<&str>) -> Result<()> {
     sqlx::query!("SELECT id FROM queues WHERE id = $1 FOR SHARE", queue.0).fetch_all(&mut **tx).await?;
-    sqlx::query!(
-        "SELECT scope FROM freezes WHERE queue_id = $1 OR queue_id IS NULL ORDER BY scope FOR SHARE",
-        queue.0
-    )
-    .fetch_all(&mut **tx)
-    .await?;
+    sqlx::query!("SELECT scope FROM freezes WHERE queue_id = $1 OR queue_id IS NULL ORDER BY scope FOR SHARE", queue.0)
+        .fetch_all(&mut **tx)
+        .await?;
     sqlx::query!("SELECT name FROM probes WHERE name = $1 FOR SHARE", probe).fetch_all(&mut **tx).await?;
     Ok(())
 }

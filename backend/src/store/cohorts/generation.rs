@@ -19,17 +19,12 @@ pub async fn lock_facts(
     target: Option<QueueId>,
 ) -> Result<GenerationFacts> {
     let queues: Vec<_> = [Some(source), target].into_iter().flatten().map(|queue| queue.0).collect();
-    let counters = sqlx::query!(
-        "SELECT id, redrive_generation FROM queues WHERE id = ANY($1) ORDER BY id FOR UPDATE",
-        &queues
-    )
-    .fetch_all(&mut **tx)
-    .await?;
+    let counters =
+        sqlx::query!("SELECT id, redrive_generation FROM queues WHERE id = ANY($1) ORDER BY id FOR UPDATE", &queues)
+            .fetch_all(&mut **tx)
+            .await?;
     let counter = |queue: Option<QueueId>| {
-        counters
-            .iter()
-            .find(|row| Some(QueueId(row.id)) == queue)
-            .map_or(0, |row| row.redrive_generation)
+        counters.iter().find(|row| Some(QueueId(row.id)) == queue).map_or(0, |row| row.redrive_generation)
     };
     let carried = sqlx::query!(
         r#"SELECT coalesce(max(sent.generation), 0) AS "on_items!", coalesce(max(earlier.generation), 0) AS "of_jobs!"
@@ -74,11 +69,9 @@ pub async fn write(
 /// # Errors
 /// The database's.
 pub async fn queue_of_lane(tx: &mut Tx, lane: &str) -> Result<Option<QueueId>> {
-    let queue = sqlx::query_scalar!(
-        "SELECT id FROM queues WHERE broker_id::text || '/' || vhost || '/' || name = $1",
-        lane
-    )
-    .fetch_optional(&mut **tx)
-    .await?;
+    let queue =
+        sqlx::query_scalar!("SELECT id FROM queues WHERE broker_id::text || '/' || vhost || '/' || name = $1", lane)
+            .fetch_optional(&mut **tx)
+            .await?;
     Ok(queue.map(QueueId))
 }

@@ -73,7 +73,10 @@ pub async fn rows(db: &mut PgConnection, filter: &Filter, limit: i64) -> Result<
                     .iter()
                     .filter(|count| count.cohort_id == row.id)
                     .map(|count| {
-                        Ok(StateCount { state: count.state.parse().context("a stored item state")?, count: count.count })
+                        Ok(StateCount {
+                            state: count.state.parse().context("a stored item state")?,
+                            count: count.count,
+                        })
                     })
                     .collect::<Result<_>>()?,
                 created_by: UserRef { id: UserId(row.created_by), username: row.username },

@@ -225,7 +225,9 @@ async fn add_doubts(db: &mut PgConnection, items: &mut [CohortItem]) -> Result<(
                 epoch: step.epoch,
                 cause: step.cause.clone(),
             });
-            if step.from_state.as_deref() == Some(step.to_state.as_str()) || step.to_state == ItemState::InDoubt.as_str() {
+            if step.from_state.as_deref() == Some(step.to_state.as_str())
+                || step.to_state == ItemState::InDoubt.as_str()
+            {
                 item.evidence.push(ItemEvidence {
                     source: step.source.clone(),
                     detail: step.cause.clone(),
@@ -233,12 +235,11 @@ async fn add_doubts(db: &mut PgConnection, items: &mut [CohortItem]) -> Result<(
                 });
             }
         }
-        item.pending_resolution =
-            words.iter().find(|word| word.item_id == item.id.0).map(|word| PendingResolution {
-                by: UserRef { id: UserId(word.by_id), username: word.username.clone() },
-                at: word.at.into(),
-                reason: word.reason.clone(),
-            });
+        item.pending_resolution = words.iter().find(|word| word.item_id == item.id.0).map(|word| PendingResolution {
+            by: UserRef { id: UserId(word.by_id), username: word.username.clone() },
+            at: word.at.into(),
+            reason: word.reason.clone(),
+        });
     }
     Ok(())
 }

@@ -7,7 +7,10 @@ use domain::{
 };
 use lapin::{
     BasicProperties, Channel, Connection,
-    options::{BasicGetOptions, BasicPublishOptions, BasicRejectOptions, ConfirmSelectOptions, QueueDeclareOptions, QueuePurgeOptions},
+    options::{
+        BasicGetOptions, BasicPublishOptions, BasicRejectOptions, ConfirmSelectOptions, QueueDeclareOptions,
+        QueuePurgeOptions,
+    },
     types::{AMQPValue, FieldTable, LongString},
 };
 use serde_json::json;
@@ -67,15 +70,17 @@ impl Fixture {
         let dlq_name = format!("{name}.dlq");
         let (broker, dlq) = (uuid::Uuid::now_v7(), uuid::Uuid::now_v7());
         let owner = app.owner();
-        sqlx::query("INSERT INTO brokers (id, name, amqp_url, management_url, credentials) VALUES ($1, $2, $3, $4, $5)")
-            .bind(broker)
-            .bind(&vhost.name)
-            .bind(vhost.amqp_address())
-            .bind(vhost.management_address())
-            .bind(vhost.credentials())
-            .execute(owner)
-            .await
-            .unwrap();
+        sqlx::query(
+            "INSERT INTO brokers (id, name, amqp_url, management_url, credentials) VALUES ($1, $2, $3, $4, $5)",
+        )
+        .bind(broker)
+        .bind(&vhost.name)
+        .bind(vhost.amqp_address())
+        .bind(vhost.management_address())
+        .bind(vhost.credentials())
+        .execute(owner)
+        .await
+        .unwrap();
         sqlx::query("INSERT INTO dead_letter_queues (id, broker_id, vhost, name) VALUES ($1, $2, $3, $4)")
             .bind(dlq)
             .bind(broker)
@@ -193,7 +198,11 @@ impl Fixture {
         let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
         let channel = self.vhost.connect().await;
         let queue = channel.create_channel().await.unwrap();
-        queue.queue_declare(self.dlq_name.as_str().into(), passive, FieldTable::default()).await.unwrap().message_count()
+        queue
+            .queue_declare(self.dlq_name.as_str().into(), passive, FieldTable::default())
+            .await
+            .unwrap()
+            .message_count()
     }
 
     /// What custody left on the dead-letter queue, ready or not, once its consumer is gone.

@@ -54,7 +54,10 @@ async fn a_connection_lost_before_the_ack_was_sent_makes_no_second_row() {
         fixture.die(job("twin"), format!("{}", i / 2).as_bytes()).await;
     }
     is_held_up(&fixture).await;
-    assert_eq!(eventually("custody's connection is listed", || async { Some(fixture.cut().await).filter(|n| *n > 0) }).await, 1);
+    assert_eq!(
+        eventually("custody's connection is listed", || async { Some(fixture.cut().await).filter(|n| *n > 0) }).await,
+        1
+    );
     eventually("the broker has them back", || async { Some(fixture.ready().await).filter(|ready| *ready == 6) }).await;
     lock.rollback().await.unwrap();
     let rows = fixture.stored(6).await;
@@ -137,7 +140,10 @@ async fn a_missing_queue_is_said_not_made_and_drained_once_it_is_back() {
     fixture.channel.queue_delete(fixture.dlq_name.as_str().into(), QueueDeleteOptions::default()).await.unwrap();
     let stopped = fixture.is("stopped").await;
     assert!(stopped.state_reason.unwrap().starts_with("queue_missing"));
-    let queues = fixture.vhost.manage(reqwest::Method::GET, &format!("/api/queues/{}", fixture.vhost.path_segment()), None).await;
+    let queues = fixture
+        .vhost
+        .manage(reqwest::Method::GET, &format!("/api/queues/{}", fixture.vhost.path_segment()), None)
+        .await;
     assert!(queues.as_array().unwrap().iter().all(|queue| queue["name"] != fixture.dlq_name.as_str()));
     fixture.declare_dlq().await;
     fixture.is("draining").await;

@@ -22,7 +22,11 @@ async fn bare_messages_are_stored_as_unclassified_and_the_drain_lives() {
     }
     for i in 0..10 {
         let mut properties = job(&format!("j{i}"));
-        let headers = table([header("job-id", &format!("j{i}")), header("error-class", "timeout"), header("error-text", "no answer in 30 s")]);
+        let headers = table([
+            header("job-id", &format!("j{i}")),
+            header("error-class", "timeout"),
+            header("error-text", "no answer in 30 s"),
+        ]);
         properties = properties.with_headers(headers);
         fixture.die(properties, b"{}").await;
     }
@@ -37,7 +41,10 @@ async fn bare_messages_are_stored_as_unclassified_and_the_drain_lives() {
     assert_eq!(groups.items[1].normalised_text.as_deref(), Some("no answer in <n> s"));
     let page: QuarantinePage = fixture.viewer.get("/quarantine?error_class=timeout&limit=1").await.ok();
     let classes = page.facets.iter().find(|facet| facet.name == "error_class").unwrap();
-    assert_eq!(classes.values.iter().map(|v| (v.value.as_str(), v.count)).collect::<Vec<_>>(), [("", 60), ("timeout", 10)]);
+    assert_eq!(
+        classes.values.iter().map(|v| (v.value.as_str(), v.count)).collect::<Vec<_>>(),
+        [("", 60), ("timeout", 10)]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,7 +125,10 @@ async fn every_header_type_reaches_the_page_with_type_and_value() {
         (AMQPValue::ByteArray(ByteArray::from(vec![0, 128])), json!({"type": "bytes", "value": "AIA="})),
         (AMQPValue::FieldTable(FieldTable::default()), json!({"type": "table", "value": []})),
         (AMQPValue::Void, json!({"type": "void", "value": null})),
-        (deep, json!({"type": "array", "value": [{"type": "array", "value": [{"type": "array", "value": [{"type": "void"}]}]}, {"type": "bool", "value": true}]})),
+        (
+            deep,
+            json!({"type": "array", "value": [{"type": "array", "value": [{"type": "array", "value": [{"type": "void"}]}]}, {"type": "bool", "value": true}]}),
+        ),
     ];
     let headers = table(cases.iter().enumerate().map(|(i, (value, _))| (format!("h{i:02}"), value.clone())));
     fixture.publish(&fixture.dlq_name, BasicProperties::default().with_headers(headers).with_priority(0), b"").await;
