@@ -1,5 +1,7 @@
 //! Integration tests: one binary, through the front door, against a real Postgres and a real RabbitMQ.
 
+mod acting;
+mod admin;
 mod custody;
 mod harness;
 mod sessions;
