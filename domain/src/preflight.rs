@@ -155,7 +155,13 @@ impl Collector<'_> {
         self.findings.refusals.push(finding(code, detail.into(), items, false));
     }
 
-    fn refuse_where(&mut self, code: &'static str, detail: &str, items: &[ItemFacts], bad: impl Fn(&ItemFacts) -> bool) {
+    fn refuse_where(
+        &mut self,
+        code: &'static str,
+        detail: &str,
+        items: &[ItemFacts],
+        bad: impl Fn(&ItemFacts) -> bool,
+    ) {
         let items: Vec<_> = items.iter().filter(|item| bad(item)).map(|item| item.id).collect();
         if !items.is_empty() {
             self.refuse(code, detail, items);
@@ -307,13 +313,18 @@ fn warn_of_target(found: &mut Collector<'_>, target: &TargetFacts) {
         target.receivers.iter().filter(|queue| **queue != target.source_queue).map(String::as_str).collect();
     if !others.is_empty() || !target.undecided.is_empty() {
         let mut names = others;
-        let undecided: Vec<String> = target.undecided.iter().map(|name| format!("whatever `{name}` routes to")).collect();
+        let undecided: Vec<String> =
+            target.undecided.iter().map(|name| format!("whatever `{name}` routes to")).collect();
         names.extend(undecided.iter().map(String::as_str));
         found.warn("more_receivers", format!("Beside the source queue these get it: {}.", names.join(", ")), vec![]);
     }
     let named = |names: &BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(", ");
     for (code, names, what) in [
-        ("alternate_exchange", &target.alternate, "has an alternate exchange, which takes unroutable messages in silence"),
+        (
+            "alternate_exchange",
+            &target.alternate,
+            "has an alternate exchange, which takes unroutable messages in silence",
+        ),
         ("delayed_exchange", &target.delayed, "delays messages"),
         ("drop_head", &target.drop_head, "drops its oldest message when it is full"),
         ("low_delivery_limit", &target.low_delivery_limit, "gives a message at most one delivery"),
@@ -331,7 +342,8 @@ fn warn_of_probe(found: &mut Collector<'_>, draft: &Draft) {
         found.warn("probe_tests_existence", detail, vec![]);
     }
     if canary.attribution == Attribution::ByExclusion {
-        let detail = "An effect counts when no other live message of the job is known: nothing ties it to this redrive.";
+        let detail =
+            "An effect counts when no other live message of the job is known: nothing ties it to this redrive.";
         found.warn("attribution_by_exclusion", detail, vec![]);
     }
 }
@@ -438,22 +450,59 @@ mod tests {
         assert_eq!(with(|t| t.missing = Some("gone".into())).0, "target_missing");
         assert_eq!(with(|t| t.receivers.clear()).0, "target_unroutable");
         assert_eq!(
-            with(|t| { t.second_death_unroutable.insert("q".into(), "no exchange".into()); }).0,
+            with(|t| {
+                t.second_death_unroutable.insert("q".into(), "no exchange".into());
+            })
+            .0,
             "second_death_unroutable"
         );
-        assert_eq!(with(|t| { t.receivers.insert("other".into()); }).1, "more_receivers");
-        assert_eq!(with(|t| { t.undecided.insert("h".into()); }).1, "more_receivers");
-        assert_eq!(with(|t| { t.alternate.insert("e".into()); }).1, "alternate_exchange");
-        assert_eq!(with(|t| { t.delayed.insert("e".into()); }).1, "delayed_exchange");
-        assert_eq!(with(|t| { t.drop_head.insert("q".into()); }).1, "drop_head");
-        assert_eq!(with(|t| { t.low_delivery_limit.insert("q".into()); }).1, "low_delivery_limit");
+        assert_eq!(
+            with(|t| {
+                t.receivers.insert("other".into());
+            })
+            .1,
+            "more_receivers"
+        );
+        assert_eq!(
+            with(|t| {
+                t.undecided.insert("h".into());
+            })
+            .1,
+            "more_receivers"
+        );
+        assert_eq!(
+            with(|t| {
+                t.alternate.insert("e".into());
+            })
+            .1,
+            "alternate_exchange"
+        );
+        assert_eq!(
+            with(|t| {
+                t.delayed.insert("e".into());
+            })
+            .1,
+            "delayed_exchange"
+        );
+        assert_eq!(
+            with(|t| {
+                t.drop_head.insert("q".into());
+            })
+            .1,
+            "drop_head"
+        );
+        assert_eq!(
+            with(|t| {
+                t.low_delivery_limit.insert("q".into());
+            })
+            .1,
+            "low_delivery_limit"
+        );
     }
 
     #[test]
     fn canaries_are_seen_by_a_person() {
-        let with = |canary: CanaryFacts| {
-            codes(&judge(&draft(), &[item(1)], &[canary], &target()).refusals).join(",")
-        };
+        let with = |canary: CanaryFacts| codes(&judge(&draft(), &[item(1)], &[canary], &target()).refusals).join(",");
         assert_eq!(with(CanaryFacts { inspected: false, ..canary() }), "canary_not_inspected");
         assert_eq!(with(CanaryFacts { has_job: false, ..canary() }), "canary_without_job");
         assert_eq!(with(CanaryFacts { item: None, inspected: false, has_job: true, ..canary() }), "canary_missing");

@@ -1,6 +1,7 @@
 //! Background duties under one supervisor.
 
 pub mod custody;
+mod expiry;
 
 use crate::state::App;
 use tokio::task::JoinSet;
@@ -10,5 +11,6 @@ use tokio::task::JoinSet;
 pub fn start(app: &App) -> JoinSet<()> {
     let mut duties = JoinSet::new();
     duties.spawn(custody::supervise(app.clone()));
+    duties.spawn(expiry::supervise(app.clone()));
     duties
 }

@@ -2,6 +2,7 @@
 
 mod acting;
 mod admin;
+mod cohorts;
 mod custody;
 mod harness;
 mod sessions;

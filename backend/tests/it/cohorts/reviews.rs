@@ -1,0 +1,144 @@
+//! Four eyes, by every door that there is.
+
+use super::ward::{Ward, approve};
+use domain::{
+    api::Cohort,
+    vocabulary::{CohortState, Role},
+};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a1_the_author_never_approves() {
+    let ward = Ward::open().await;
+    ward.app.hire("both", &[Role::Responder, Role::Approver, Role::Admin]).await;
+    let author = ward.app.sign_in("both").await;
+    let ids = ward.hold_many("job", 1).await;
+    let cohort = ward.submitted(&author, &ids).await;
+    approve(&author, &cohort).await.problem(409, "self_approval");
+    // a second tab, and the name in another case, are the same person
+    approve(&ward.app.sign_in("both").await, &cohort).await.problem(409, "self_approval");
+    let refused: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM audit_entries WHERE code = 'self_approval' AND subject_id = $1")
+            .bind(cohort.row.id.to_string())
+            .fetch_one(ward.app.owner())
+            .await
+            .unwrap();
+    assert!(refused >= 1);
+    let shown: Cohort = author.get(&format!("/cohorts/{}", cohort.row.id)).await.ok();
+    let me = shown.reviewers.iter().find(|reviewer| reviewer.user.username == "both").unwrap();
+    assert_eq!((me.eligible, me.reason.as_deref()), (false, Some("self_approval")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a2_who_edited_any_revision_doesnt_approve() {
+    let ward = Ward::open().await;
+    let mara = ward.app.responder().await;
+    ward.app.hire("both", &[Role::Responder, Role::Approver]).await;
+    let editor = ward.app.sign_in("both").await;
+    let ids = ward.hold_many("job", 1).await;
+    let draft = ward.draft(&mara, ward.plan(&ids)).await;
+    let path = format!("/cohorts/{}", draft.row.id);
+    let edited: Cohort = editor.change(&path, draft.row.version, ward.plan(&ids)).await.ok();
+    mara.change(&path, edited.row.version, ward.plan(&ids)).await.ok::<Cohort>();
+    ward.inspect(&mara, ids[0]).await;
+    let cohort: Cohort = mara.act(&format!("{path}/submit"), json!({})).await.ok();
+    approve(&editor, &cohort).await.problem(409, "self_approval");
+    approve(&ward.app.approver().await, &cohort).await.ok::<Cohort>();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a4_an_approval_of_another_plan_is_none() {
+    let ward = Ward::open().await;
+    let mara = ward.app.responder().await;
+    let a = ward.submitted(&mara, &ward.hold_many("a", 1).await).await;
+    let b = ward.submitted(&mara, &ward.hold_many("b", 1).await).await;
+    let jon = ward.app.approver().await;
+    let body = json!({ "plan_digest": a.plan_digest, "comment": "read it" });
+    jon.act(&format!("/cohorts/{}/approve", b.row.id), body).await.problem(409, "plan_digest_mismatch");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a7_one_person_counts_once() {
+    let ward = Ward::open().await;
+    ward.sql("UPDATE queues SET approval_policy = '{\"approvals\": 2}'").await;
+    let mara = ward.app.responder().await;
+    let cohort = ward.submitted(&mara, &ward.hold_many("job", 1).await).await;
+    let (jon, again) = (ward.app.approver().await, ward.app.approver().await);
+    let (one, two) = tokio::join!(approve(&jon, &cohort), approve(&again, &cohort));
+    let mut statuses = [one.status, two.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409]);
+    let done: Cohort = approve(&ward.app.second_approver().await, &cohort).await.ok();
+    assert_eq!((done.row.state, done.row.generation, done.approvals.given), (CohortState::Approved, Some(1), 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a8_one_wins_and_the_other_is_told() {
+    let ward = Ward::open().await;
+    let mara = ward.app.responder().await;
+    let cohort = ward.submitted(&mara, &ward.hold_many("job", 1).await).await;
+    let (jon, lee) = (ward.app.approver().await, ward.app.second_approver().await);
+    let reject = format!("/cohorts/{}/reject", cohort.row.id);
+    let (one, two) = tokio::join!(approve(&jon, &cohort), lee.act(&reject, json!({ "comment": "no" })));
+    let mut statuses = [one.status, two.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409]);
+
+    let other = ward.submitted(&mara, &ward.hold_many("other", 1).await).await;
+    let withdraw = format!("/cohorts/{}/withdraw", other.row.id);
+    mara.act(&withdraw, json!({ "comment": "not now" })).await.ok::<Cohort>();
+    approve(&jon, &other).await.problem(409, "illegal_transition");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a12_an_account_made_or_changed_by_the_author_is_tainted() {
+    let ward = Ward::open().await;
+    let mara = ward.app.responder().await;
+    let author = ward.app.id_of("mara").await;
+    let puppet = ward.app.hire("puppet", &[Role::Approver]).await;
+    sqlx::query("INSERT INTO user_changes (id, user_id, changed_by, what) VALUES ($1, $1, $2, 'created')")
+        .bind(puppet.0)
+        .bind(author.0)
+        .execute(ward.app.owner())
+        .await
+        .unwrap();
+    let cohort = ward.submitted(&mara, &ward.hold_many("job", 1).await).await;
+    approve(&ward.app.sign_in("puppet").await, &cohort).await.problem(409, "tainted_approver");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_make_a_new_revision_without_approvals() {
+    let ward = Ward::open().await;
+    ward.sql("UPDATE queues SET approval_policy = '{\"approvals\": 2}'").await;
+    let mara = ward.app.responder().await;
+    let ids = ward.hold_many("job", 1).await;
+    let cohort = ward.submitted(&mara, &ids).await;
+    let jon = ward.app.approver().await;
+    approve(&jon, &cohort).await.ok::<Cohort>();
+    let path = format!("/cohorts/{}", cohort.row.id);
+    let lee = ward.app.second_approver().await;
+    let back: Cohort = lee.act(&format!("{path}/request-changes"), json!({ "comment": "slower" })).await.ok();
+    assert_eq!((back.row.state, back.row.revision, back.approvals.given), (CohortState::Draft, 2, 0));
+    let mut slower = ward.plan(&ids);
+    slower["expansion"]["max_per_s"] = json!(2);
+    mara.change(&path, back.row.version, slower).await.ok::<Cohort>();
+    mara.act(&format!("{path}/submit"), json!({})).await.ok::<Cohort>();
+    let plan: domain::api::PlanView = jon.get(&format!("{path}/plan")).await.ok();
+    assert_eq!(plan.changes_since_revision, Some(1));
+    assert!(plan.changes.iter().any(|change| change.pointer == "/expansion/max_per_s_thousandths"));
+    approve(&jon, &cohort).await.problem(409, "plan_digest_mismatch");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_needs_a_recent_sign_in() {
+    let ward = Ward::open().await;
+    let mara = ward.app.responder().await;
+    let cohort = ward.submitted(&mara, &ward.hold_many("job", 1).await).await;
+    let jon = ward.app.approver().await;
+    let approved: Cohort = approve(&jon, &cohort).await.ok();
+    assert_eq!(approved.row.generation, Some(1));
+    let revoked: Cohort = jon.act(&format!("/cohorts/{}/revoke", cohort.row.id), json!({})).await.ok();
+    assert_eq!((revoked.row.state, revoked.row.generation), (CohortState::InReview, None));
+    let again: Cohort = approve(&jon, &cohort).await.ok();
+    assert_eq!(again.row.generation, Some(2), "a generation is never used twice");
+}
