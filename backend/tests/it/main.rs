@@ -3,6 +3,7 @@
 mod acting;
 mod admin;
 mod cohorts;
+mod coverage;
 mod custody;
 mod harness;
 mod sessions;
