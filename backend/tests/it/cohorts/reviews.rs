@@ -130,7 +130,7 @@ async fn changes_make_a_new_revision_without_approvals() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_approval_needs_a_recent_sign_in() {
+async fn a_revoked_approval_spends_its_generation() {
     let ward = Ward::open().await;
     let mara = ward.app.responder().await;
     let cohort = ward.submitted(&mara, &ward.hold_many("job", 1).await).await;
@@ -141,4 +141,30 @@ async fn an_approval_needs_a_recent_sign_in() {
     assert_eq!((revoked.row.state, revoked.row.generation), (CohortState::InReview, None));
     let again: Cohort = approve(&jon, &cohort).await.ok();
     assert_eq!(again.row.generation, Some(2), "a generation is never used twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_needs_a_recent_sign_in() {
+    let ward = Ward::open().await;
+    let mara = ward.app.responder().await;
+    let cohort = ward.submitted(&mara, &ward.hold_many("job", 1).await).await;
+    let jon = ward.app.approver().await;
+    // six minutes pass for jon's session
+    let (owner, user) = (ward.app.owner(), ward.app.id_of("jon").await);
+    let data: Vec<u8> =
+        sqlx::query_scalar("SELECT data FROM sessions WHERE user_id = $1").bind(user.0).fetch_one(owner).await.unwrap();
+    let mut data: serde_json::Value = serde_json::from_slice(&data).unwrap();
+    let signed_in = data.get_mut(lazaret::store::sessions::SIGNED_IN).unwrap();
+    let mut aged: lazaret::store::sessions::SignedIn = serde_json::from_value(signed_in.clone()).unwrap();
+    aged.confirmed_at -= time::Duration::minutes(6);
+    *signed_in = serde_json::to_value(aged).unwrap();
+    sqlx::query("UPDATE sessions SET data = $2 WHERE user_id = $1")
+        .bind(user.0)
+        .bind(serde_json::to_vec(&data).unwrap())
+        .execute(owner)
+        .await
+        .unwrap();
+    approve(&jon, &cohort).await.problem(403, "reauthentication_required");
+    jon.post("/session/confirm", json!({ "password": crate::harness::PASSWORD })).await.is(200);
+    approve(&jon, &cohort).await.ok::<Cohort>();
 }
