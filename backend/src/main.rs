@@ -87,9 +87,7 @@ fn start_log() {
     if std::env::var("LAZARET_LOG_JSON").is_ok_and(|value| value == "1") { log.json().init() } else { log.init() }
 }
 
+/// A command's last word to the person who ran it.
 fn complain(error: &anyhow::Error) {
-    #[expect(clippy::print_stderr, reason = "a command's last word to the person who ran it")]
-    {
-        eprintln!("lazaret: {error:#}");
-    }
+    eprintln!("lazaret: {error:#}");
 }
