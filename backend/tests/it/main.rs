@@ -7,5 +7,6 @@ mod coverage;
 mod custody;
 mod events;
 mod harness;
+mod problems;
 mod quarantine;
 mod sessions;
