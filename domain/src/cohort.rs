@@ -40,7 +40,7 @@ pub struct Facts {
     pub by_author: bool,
     /// The actor's approval of this revision counts.
     pub by_approver_of_this: bool,
-    /// [`crate::preflight::submittable`], and both claims taken.
+    /// The pre-flight ([`crate::preflight`]) refuses nothing, and both claims are taken.
     pub submittable: Check,
     /// [`crate::eligibility::may_approve`] and the digest seen is the digest now.
     pub approvable: Check,
