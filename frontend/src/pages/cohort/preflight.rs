@@ -1,0 +1,72 @@
+//! What the pre-flight found, one by one, with what to do.
+
+use crate::{
+    components::{Icon, state, when},
+    format,
+};
+use domain::api::{Cohort, Finding};
+use leptos::prelude::*;
+
+/// One line for the plan.
+pub(super) fn summary(cohort: &Cohort) -> impl IntoView + use<> {
+    let flight = &cohort.preflight;
+    let refused = flight.refusals.len();
+    let open = flight.warnings.iter().filter(|warning| !warning.accepted).count();
+    let mark = match flight.at {
+        None => state("unknown", Icon::Unknown, "pre-flight not run yet").into_any(),
+        Some(_) if refused > 0 => state("poison", Icon::Stop, format!("{refused} refused")).into_any(),
+        Some(_) if open > 0 => state("plain", Icon::Warn, format!("{open} warnings to accept")).into_any(),
+        Some(_) if !flight.warnings.is_empty() => {
+            state("plain", Icon::Warn, format!("{} warnings, accepted by name", flight.warnings.len())).into_any()
+        }
+        Some(_) => state("well", Icon::Check, "pre-flight clean").into_any(),
+    };
+    view! { <p>{mark}{flight.at.map(|at| view! { " "<span class="note">"read "{when(at)}</span> })}</p> }
+}
+
+/// Every finding. `accept` draws the box of a warning, where it may be accepted here.
+pub(super) fn findings(
+    cohort: &Cohort,
+    accept: impl Fn(&Finding) -> AnyView,
+) -> impl IntoView + use<> {
+    let flight = &cohort.preflight;
+    if flight.refusals.is_empty() && flight.warnings.is_empty() {
+        return summary(cohort).into_any();
+    }
+    let refusals = flight
+        .refusals
+        .iter()
+        .map(|finding| one(finding, "poison", Icon::Stop, "refused", ().into_any()))
+        .collect_view();
+    let warnings = flight
+        .warnings
+        .iter()
+        .map(|finding| {
+            let word = if finding.accepted { "accepted" } else { "to accept" };
+            one(finding, "plain", Icon::Warn, word, accept(finding))
+        })
+        .collect_view();
+    view! { <ul class="findings">{refusals}{warnings}</ul> }.into_any()
+}
+
+fn one(finding: &Finding, tone: &'static str, glyph: Icon, word: &'static str, side: AnyView) -> impl IntoView + use<> {
+    let items = finding
+        .items
+        .iter()
+        .map(|id| view! { <a class="mono" href=format!("/quarantine/{id}")>{format::short(&id.to_string())}</a>" " })
+        .collect_view();
+    let count = if finding.items.is_empty() { "the whole cohort".to_owned() } else { format::messages(finding.count) };
+    view! {
+        <li data-state=tone>
+            {state(tone, glyph, word)}
+            <div>
+                <h3>{finding.detail.clone()}</h3>
+                <ul>
+                    <li><span>"code"</span><span><code>{finding.code.clone()}</code></span></li>
+                    <li><span>{count}</span><span>{items}</span></li>
+                </ul>
+            </div>
+            <div class="side">{side}</div>
+        </li>
+    }
+}
