@@ -1,0 +1,217 @@
+//! The fields of the draft's form, as text, and the draft that they make.
+
+use super::expectations::Lines;
+use crate::{clock::Clock, format};
+use domain::{
+    api::{
+        Attribution, CanaryPlan, Cohort, ConditionFixed, ConditionKind, Draft, Expansion, FieldError, OnRed,
+        Thousandths, Timestamp,
+    },
+    ids::QuarantineId,
+};
+use leptos::prelude::*;
+use time::{Duration, PrimitiveDateTime, macros::format_description};
+
+/// Every field, as the person typed it.
+#[derive(Clone, Copy)]
+pub(super) struct Fields {
+    pub(super) title: RwSignal<String>,
+    pub(super) reason: RwSignal<String>,
+    pub(super) condition: RwSignal<String>,
+    pub(super) reference: RwSignal<String>,
+    pub(super) min_version: RwSignal<String>,
+    pub(super) canaries: RwSignal<Vec<RwSignal<String>>>,
+    pub(super) probe: RwSignal<String>,
+    pub(super) expect: Lines,
+    pub(super) wait: RwSignal<String>,
+    pub(super) max_canaries: RwSignal<String>,
+    pub(super) valid: RwSignal<String>,
+    pub(super) by_exclusion: RwSignal<bool>,
+    pub(super) start: RwSignal<String>,
+    pub(super) max: RwSignal<String>,
+    pub(super) factor: RwSignal<String>,
+    pub(super) step: RwSignal<String>,
+    pub(super) in_flight: RwSignal<String>,
+    pub(super) on_red: RwSignal<String>,
+    pub(super) verify: RwSignal<String>,
+    pub(super) expires: RwSignal<String>,
+    pub(super) run_by: RwSignal<String>,
+    pub(super) accepted: RwSignal<Vec<String>>,
+    kept: StoredValue<Draft>,
+}
+
+/// The form of a datetime-local field; read as UTC.
+const MINUTE: &[time::format_description::BorrowedFormatItem<'static>] =
+    format_description!("[year]-[month]-[day]T[hour]:[minute]");
+
+fn text(value: impl ToString) -> RwSignal<String> {
+    RwSignal::new(value.to_string())
+}
+
+impl Fields {
+    /// From the draft; what it lacks starts with a careful proposal, which is only saved when the person saves.
+    pub(super) fn of(cohort: &Cohort, clock: Clock) -> Self {
+        let draft = &cohort.draft;
+        let fixed = draft.condition_fixed.as_ref();
+        let canary = draft.canary.as_ref();
+        let expansion = draft.expansion.as_ref();
+        let canaries = cohort
+            .strata
+            .iter()
+            .enumerate()
+            .map(|(at, stratum)| {
+                let chosen = stratum.canary.or_else(|| canary.and_then(|plan| plan.items.get(at).copied()));
+                text(chosen.map(|id| id.to_string()).unwrap_or_default())
+            })
+            .collect();
+        let later = |at: Option<Timestamp>, hours: i64| {
+            let at = at.map_or_else(|| clock.now_untracked() + Duration::hours(hours), |at| at.0);
+            text(at.format(MINUTE).unwrap_or_default())
+        };
+        let rate = |value: Option<Thousandths>, otherwise: &str| {
+            text(value.map_or_else(|| otherwise.to_owned(), |value| format::rate(value).replace('\u{a0}', "")))
+        };
+        let number = |value: Option<i64>, otherwise: i64| text(value.unwrap_or(otherwise));
+        Self {
+            title: text(&draft.title),
+            reason: text(&draft.reason),
+            condition: text(fixed.map_or("", |fixed| condition_value(fixed.kind))),
+            reference: text(fixed.map(|fixed| fixed.reference.clone()).unwrap_or_default()),
+            min_version: text(fixed.and_then(|fixed| fixed.min_worker_version.clone()).unwrap_or_default()),
+            canaries: RwSignal::new(canaries),
+            probe: text(canary.map(|plan| plan.probe.clone()).unwrap_or_default()),
+            expect: Lines::new(canary.map(|plan| plan.expect.as_slice()).unwrap_or_default()),
+            wait: number(canary.map(|plan| plan.wait_s), 60),
+            max_canaries: number(canary.map(|plan| plan.max_canaries), 2),
+            valid: number(canary.map(|plan| plan.valid_s), 1800),
+            by_exclusion: RwSignal::new(canary.is_some_and(|plan| plan.attribution == Attribution::ByExclusion)),
+            start: rate(expansion.map(|plan| plan.start_per_s), "2"),
+            max: rate(expansion.map(|plan| plan.max_per_s), "10"),
+            factor: rate(expansion.map(|plan| plan.step_factor), "2"),
+            step: number(expansion.map(|plan| plan.step_s), 10),
+            in_flight: number(expansion.map(|plan| plan.max_in_flight), 20),
+            on_red: text(if expansion.is_some_and(|plan| plan.on_red == OnRed::Pause) { "pause" } else { "halve" }),
+            verify: number(expansion.map(|plan| plan.verify_sample_percent), 100),
+            expires: later(draft.expires_at, 1),
+            run_by: later(draft.run_by, 2),
+            accepted: RwSignal::new(draft.accept_warnings.clone()),
+            kept: StoredValue::new(draft.clone()),
+        }
+    }
+
+    /// The draft that these make, or which fields can't be read.
+    pub(super) fn read(self) -> Result<Draft, Vec<FieldError>> {
+        let mut errors = Vec::new();
+        let kept = self.kept.get_value();
+        let condition_fixed = condition_kind(&self.condition.get_untracked()).map(|kind| ConditionFixed {
+            kind,
+            reference: trimmed(self.reference),
+            min_worker_version: Some(trimmed(self.min_version)).filter(|version| !version.is_empty()),
+        });
+        let items: Vec<QuarantineId> = self
+            .canaries
+            .get_untracked()
+            .into_iter()
+            .map(trimmed)
+            .filter(|id| !id.is_empty())
+            .filter_map(|id| id.parse().map_err(|_| errors.push(bad("/canary/items", "the id of a held message"))).ok())
+            .collect();
+        let mut whole = |field: RwSignal<String>, pointer: &str| {
+            trimmed(field).parse::<i64>().unwrap_or_else(|_| {
+                errors.push(bad(pointer, "a whole number"));
+                0
+            })
+        };
+        let (wait_s, max_canaries, valid_s) = (
+            whole(self.wait, "/canary/wait_s"),
+            whole(self.max_canaries, "/canary/max_canaries"),
+            whole(self.valid, "/canary/valid_s"),
+        );
+        let (step_s, max_in_flight, verify_sample_percent) = (
+            whole(self.step, "/expansion/step_s"),
+            whole(self.in_flight, "/expansion/max_in_flight"),
+            whole(self.verify, "/expansion/verify_sample_percent"),
+        );
+        let mut rate = |field: RwSignal<String>, pointer: &str| {
+            serde_json::from_str::<Thousandths>(&trimmed(field)).unwrap_or_else(|_| {
+                errors.push(bad(pointer, "a number with at most three decimals"));
+                Thousandths(0)
+            })
+        };
+        let (start_per_s, max_per_s, step_factor) = (
+            rate(self.start, "/expansion/start_per_s"),
+            rate(self.max, "/expansion/max_per_s"),
+            rate(self.factor, "/expansion/step_factor"),
+        );
+        let mut instant = |field: RwSignal<String>, pointer: &str| {
+            let typed = trimmed(field);
+            let at = typed.get(..16).and_then(|minute| PrimitiveDateTime::parse(minute, MINUTE).ok());
+            if at.is_none() {
+                errors.push(bad(pointer, "a date and time, UTC"));
+            }
+            at.map(|at| Timestamp(at.assume_utc()))
+        };
+        let (expires_at, run_by) = (instant(self.expires, "/expires_at"), instant(self.run_by, "/run_by"));
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let attribution =
+            if self.by_exclusion.get_untracked() { Attribution::ByExclusion } else { Attribution::RedriveId };
+        Ok(Draft {
+            title: trimmed(self.title),
+            reason: trimmed(self.reason),
+            condition_fixed,
+            target: kept.target,
+            accept_warnings: self.accepted.get_untracked(),
+            canary: Some(CanaryPlan {
+                items,
+                probe: trimmed(self.probe),
+                expect: self.expect.read(),
+                wait_s,
+                max_canaries,
+                valid_s,
+                attribution,
+            }),
+            expansion: Some(Expansion {
+                start_per_s,
+                max_per_s,
+                step_factor,
+                step_s,
+                max_in_flight,
+                on_red: if self.on_red.get_untracked() == "pause" { OnRed::Pause } else { OnRed::Halve },
+                verify_sample_percent,
+            }),
+            guards: kept.guards,
+            restore_expiration: kept.restore_expiration,
+            expires_at,
+            run_by,
+        })
+    }
+}
+
+fn trimmed(field: RwSignal<String>) -> String {
+    field.get_untracked().trim().to_owned()
+}
+
+fn bad(pointer: &str, wanted: &str) -> FieldError {
+    FieldError { pointer: pointer.to_owned(), detail: format!("This wants {wanted}.") }
+}
+
+const fn condition_value(kind: ConditionKind) -> &'static str {
+    match kind {
+        ConditionKind::WorkerVersion => "worker_version",
+        ConditionKind::Downstream => "downstream",
+        ConditionKind::Configuration => "configuration",
+        ConditionKind::Data => "data",
+    }
+}
+
+fn condition_kind(value: &str) -> Option<ConditionKind> {
+    match value {
+        "worker_version" => Some(ConditionKind::WorkerVersion),
+        "downstream" => Some(ConditionKind::Downstream),
+        "configuration" => Some(ConditionKind::Configuration),
+        "data" => Some(ConditionKind::Data),
+        _ => None,
+    }
+}
