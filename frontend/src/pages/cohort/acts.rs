@@ -36,7 +36,12 @@ pub(super) fn Acts(shown: Shown) -> impl IntoView {
     let acts = Memo::new(move |_| {
         shown.with(|cohort| {
             let listed = |command: &Command| cohort.acts.iter().find(|act| act.command == *command);
-            BUTTONS.iter().filter_map(listed).filter(|act| worth_showing(act)).map(|act| act.command).collect::<Vec<_>>()
+            BUTTONS
+                .iter()
+                .filter_map(listed)
+                .filter(|act| worth_showing(act))
+                .map(|act| act.command)
+                .collect::<Vec<_>>()
         })
     });
     view! {
@@ -59,9 +64,10 @@ fn OneAct(shown: Shown, command: Command) -> impl IntoView {
     let mine = move |cohort: &Cohort| cohort.acts.iter().find(|act| act.command == command).cloned();
     let why_not = Signal::derive(move || {
         let act = shown.with(mine)?;
-        (!act.allowed).then(|| act.detail.or(act.reason.map(|code| format::words(&code))).unwrap_or_else(|| "not now".to_owned()))
+        (!act.allowed)
+            .then(|| act.detail.or(act.reason.map(|code| format::words(&code))).unwrap_or_else(|| "not now".to_owned()))
     });
-    let label = Signal::derive(move || shown.with(|cohort| label(command, cohort)));
+    let label = Signal::derive(move || shown.with(|cohort| label_of(command, cohort)));
     let kind = match command {
         Command::Abort | Command::Fail => "danger",
         Command::Submit | Command::StartCanary | Command::Expand | Command::Resume => "primary",
@@ -73,7 +79,7 @@ fn OneAct(shown: Shown, command: Command) -> impl IntoView {
             reason_label: if comments(command) { "Comment" } else { "Reason" },
             count: mine(cohort).and_then(|act| act.confirm_count).filter(|count| *count > 1),
             version: Some(cohort.row.version),
-            button: label(command, cohort).trim_end_matches('…').to_owned(),
+            button: label_of(command, cohort).trim_end_matches('…').to_owned(),
             danger: kind == "danger",
         })
     };
@@ -134,7 +140,7 @@ fn left(cohort: &Cohort) -> i64 {
     count_of(cohort, ItemState::Held) + count_of(cohort, ItemState::Scheduled)
 }
 
-fn label(command: Command, cohort: &Cohort) -> String {
+fn label_of(command: Command, cohort: &Cohort) -> String {
     let left = format::count(left(cohort));
     let text = match command {
         Command::StartCanary => format!("Start canary: publish 1 of {}", format::count(cohort.row.size)),
@@ -154,19 +160,37 @@ fn says(command: Command, cohort: &Cohort) -> impl IntoView + use<> {
     let queue = cohort.row.queue.name.clone();
     let left = format::messages(left(cohort));
     let lead = match command {
-        Command::Submit => format!("This asks for review of {}. Nothing moves; the messages are claimed until the cohort ends.", format::messages(cohort.row.size)),
-        Command::StartCanary => format!("This publishes 1 of {} to {queue}, once, now. Nothing else moves.", format::messages(cohort.row.size)),
-        Command::VerifyAgain => "This asks the probe for the canary’s effect once more. Nothing is published.".to_owned(),
+        Command::Submit => format!(
+            "This asks for review of {}. Nothing moves; the messages are claimed until the cohort ends.",
+            format::messages(cohort.row.size)
+        ),
+        Command::StartCanary => format!(
+            "This publishes 1 of {} to {queue}, once, now. Nothing else moves.",
+            format::messages(cohort.row.size)
+        ),
+        Command::VerifyAgain => {
+            "This asks the probe for the canary’s effect once more. Nothing is published.".to_owned()
+        }
         Command::NextCanary => format!("This publishes 1 more approved message to {queue} as a canary, once, now."),
-        Command::CanaryAgain => format!("This publishes the next message of each stratum to {queue} as a canary, one after another."),
-        Command::Fail => "This ends the cohort as failed. What was published isn’t recalled; the rest stays held.".to_owned(),
+        Command::CanaryAgain => {
+            format!("This publishes the next message of each stratum to {queue} as a canary, one after another.")
+        }
+        Command::Fail => {
+            "This ends the cohort as failed. What was published isn’t recalled; the rest stays held.".to_owned()
+        }
         Command::Expand => format!("This publishes the remaining {left} to {queue}, under the governor."),
-        Command::Resume => format!("This goes on where it was paused: {left} may go out to {queue}, first one as probation."),
+        Command::Resume => {
+            format!("This goes on where it was paused: {left} may go out to {queue}, first one as probation.")
+        }
         Command::Pause => format!("This stops handing over. {left} stay held; what the broker has isn’t recalled."),
-        Command::Withdraw => "This takes the cohort back and ends it. Nothing has moved; the messages stay held.".to_owned(),
+        Command::Withdraw => {
+            "This takes the cohort back and ends it. Nothing has moved; the messages stay held.".to_owned()
+        }
         Command::Revoke => "This takes your approval back: the cohort waits for review again.".to_owned(),
         Command::Discard => "This drops the draft. The messages stay held.".to_owned(),
-        Command::Abort => format!("This ends the cohort. {left} stay held; what the broker has isn’t recalled, and old owners are fenced first."),
+        Command::Abort => format!(
+            "This ends the cohort. {left} stay held; what the broker has isn’t recalled, and old owners are fenced first."
+        ),
         Command::Edit | Command::Approve | Command::RequestChanges | Command::Reject => String::new(),
     };
     let publishes = matches!(

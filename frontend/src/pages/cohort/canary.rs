@@ -13,7 +13,8 @@ pub(super) fn canaries(cohort: &Cohort) -> impl IntoView + use<> {
         return view! { <p class="note">"No canary has run yet."</p> }.into_any();
     }
     let probe = cohort.draft.canary.as_ref().map(|plan| plan.probe.clone()).unwrap_or_default();
-    view! { <div class="stack-tight">{cohort.canaries.iter().map(|canary| one(canary, &probe)).collect_view()}</div> }.into_any()
+    view! { <div class="stack-tight">{cohort.canaries.iter().map(|canary| one(canary, &probe)).collect_view()}</div> }
+        .into_any()
 }
 
 fn one(canary: &Canary, probe: &str) -> impl IntoView + use<> {

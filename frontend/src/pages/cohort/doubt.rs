@@ -71,8 +71,9 @@ fn Doubt(shown: Shown, cohort: CohortId, item: CohortItem) -> impl IntoView {
         }
         .into_any(),
     };
+    let label = format!("In doubt: {job}");
     view! {
-        <section class="doubt-card" id="doubt" aria-label=format!("In doubt: {job}")>
+        <section class="doubt-card" id="doubt" aria-label=label>
             <div class="head">
                 <h3>{state("doubt", Icon::Doubt, "in doubt")}</h3>
                 <a class="mono" href=format!("/quarantine/{}", item.quarantine_id)>{job}</a>
@@ -123,7 +124,9 @@ fn Way(shown: Shown, cohort: CohortId, item: CohortItem, way: Way) -> impl IntoV
         let path = format!("/cohorts/{cohort}/items/{}/resolve", item.id);
         let then = move |_: serde::de::IgnoredAny| shown.reread();
         match way {
-            Way::Confirm => outcome(act(Method::Post, &format!("{path}/confirm"), Some(&Reason { reason }), acting), then),
+            Way::Confirm => {
+                outcome(act(Method::Post, &format!("{path}/confirm"), Some(&Reason { reason }), acting), then)
+            }
             Way::Arrived => {
                 let body = Resolve { outcome: ResolveOutcome::Arrived, reason };
                 outcome(act(Method::Post, &path, Some(&body), acting), then)

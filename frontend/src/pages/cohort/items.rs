@@ -52,7 +52,8 @@ fn Listing(page: Page<CohortItem>, path: String) -> impl IntoView {
     let more = move || {
         page.with(|page| {
             let shown = i64::try_from(page.items.len()).unwrap_or(i64::MAX);
-            (page.total.value > shown).then(|| format!("The first {} of {}.", format::count(shown), format::count(page.total.value)))
+            (page.total.value > shown)
+                .then(|| format!("The first {} of {}.", format::count(shown), format::count(page.total.value)))
         })
     };
     view! {

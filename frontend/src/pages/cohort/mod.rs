@@ -5,6 +5,7 @@ mod canary;
 mod doubt;
 mod editor;
 mod expectations;
+mod fields;
 mod history;
 mod items;
 mod plan;
@@ -48,7 +49,8 @@ impl Shown {
 
     /// Takes a newer reading; an older answer that was late doesn't undo a newer one.
     fn take(self, fresh: Cohort) {
-        if self.0.try_with_untracked(|shown| *shown != fresh && shown.row.version <= fresh.row.version).unwrap_or(false) {
+        if self.0.try_with_untracked(|shown| *shown != fresh && shown.row.version <= fresh.row.version).unwrap_or(false)
+        {
             self.0.set(fresh);
         }
     }

@@ -50,8 +50,16 @@ pub(super) const fn condition_word(kind: ConditionKind) -> &'static str {
 fn condition(fixed: Option<&ConditionFixed>) -> impl IntoView + use<> {
     let text = match fixed {
         Some(fixed) => {
-            let version = fixed.min_worker_version.as_ref().map(|version| format!(" Workers at least {version}.")).unwrap_or_default();
-            format!("Condition fixed, {}: {}.{version} Payloads are not corrected.", condition_word(fixed.kind), fixed.reference)
+            let version = fixed
+                .min_worker_version
+                .as_ref()
+                .map(|version| format!(" Workers at least {version}."))
+                .unwrap_or_default();
+            format!(
+                "Condition fixed, {}: {}.{version} Payloads are not corrected.",
+                condition_word(fixed.kind),
+                fixed.reference
+            )
         }
         None => "Nothing is stated to be fixed, and payloads are not corrected.".to_owned(),
     };
@@ -60,7 +68,11 @@ fn condition(fixed: Option<&ConditionFixed>) -> impl IntoView + use<> {
 
 fn target(cohort: &Cohort) -> impl IntoView + use<> {
     let target = &cohort.target;
-    let exchange = if target.exchange.is_empty() { "The default exchange".to_owned() } else { format!("Exchange {}", target.exchange) };
+    let exchange = if target.exchange.is_empty() {
+        "The default exchange".to_owned()
+    } else {
+        format!("Exchange {}", target.exchange)
+    };
     let default = if target.is_default { "the default target" } else { "chosen by the author" };
     let receivers = match &target.receivers {
         Some(receivers) => format!("received by {}", receivers.join(", ")),

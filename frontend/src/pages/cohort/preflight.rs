@@ -25,10 +25,7 @@ pub(super) fn summary(cohort: &Cohort) -> impl IntoView + use<> {
 }
 
 /// Every finding. `accept` draws the box of a warning, where it may be accepted here.
-pub(super) fn findings(
-    cohort: &Cohort,
-    accept: impl Fn(&Finding) -> AnyView,
-) -> impl IntoView + use<> {
+pub(super) fn findings(cohort: &Cohort, accept: impl Fn(&Finding) -> AnyView) -> AnyView {
     let flight = &cohort.preflight;
     if flight.refusals.is_empty() && flight.warnings.is_empty() {
         return summary(cohort).into_any();

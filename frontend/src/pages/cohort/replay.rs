@@ -101,14 +101,21 @@ fn rate(replay: &Replay) -> impl IntoView + use<> {
         (None, None) => none("not running", "The governor doesn’t run in this state.").into_any(),
     };
     let eta = match replay.eta_s {
-        Some(seconds) => view! { <span class="num big">{format::span(time::Duration::seconds(seconds))}</span> }.into_any(),
+        Some(seconds) => {
+            view! { <span class="num big">{format::span(time::Duration::seconds(seconds))}</span> }.into_any()
+        }
         None => none("unknown", "Nothing goes out now, so no time left can be told.").into_any(),
     };
     let (now, allowed, cap) = (replay.rate_now_per_s, replay.allowed_per_s, replay.cap_per_s);
     // the axis ends a little above the highest of the three; widths are SVG attributes
     let end = [now.0, allowed.0, cap.0, 1].into_iter().max().unwrap_or(1) * 6 / 5;
     let at = move |value: i64| format!("{}%", (value.max(0) * 100 / end.max(1)).min(100));
-    let label = format!("Rate {} per second of {} allowed, cap {}", format::rate(now), format::rate(allowed), format::rate(cap));
+    let label = format!(
+        "Rate {} per second of {} allowed, cap {}",
+        format::rate(now),
+        format::rate(allowed),
+        format::rate(cap)
+    );
     view! {
         <div class="rate">
             <dl class="figures">
@@ -152,7 +159,9 @@ fn tally(counts: &[StateCount]) -> impl IntoView + use<> {
         .join(", ");
     let list = counts
         .iter()
-        .map(|one| view! { <li>{words::item(one.state).view()}<span class="num">{format::count(one.count)}</span></li> })
+        .map(
+            |one| view! { <li>{words::item(one.state).view()}<span class="num">{format::count(one.count)}</span></li> },
+        )
         .collect_view();
     view! {
         <div class="tally">
@@ -172,7 +181,10 @@ fn limits(replay: &Replay) -> impl IntoView + use<> {
             view! { <li>"epoch "{epoch.epoch}", "{epoch.standing.clone()}", "<code>{connection}</code>", "{open}" unanswered"</li> }
         })
         .collect_view();
-    let owner = replay.owner.clone().map_or_else(|| none("nobody", "No process owns the replay now.").into_any(), |owner| view! { <code>{owner}</code> }.into_any());
+    let owner = replay.owner.clone().map_or_else(
+        || none("nobody", "No process owns the replay now.").into_any(),
+        |owner| view! { <code>{owner}</code> }.into_any(),
+    );
     view! {
         <dl class="facts">
             <div><dt>"in flight"</dt><dd>{reading(&replay.in_flight, "")}" of at most "<span class="num">{format::count(replay.max_in_flight)}</span></dd></div>

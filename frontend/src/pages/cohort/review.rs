@@ -52,7 +52,9 @@ fn why_refused(code: &str) -> String {
         "plan_digest_mismatch" => "The plan changed since you saw it: look again.".to_owned(),
         "stale_version" => "The cohort changed since you saw it: look again.".to_owned(),
         "self_approval" => "You touched this plan: another person must approve it.".to_owned(),
-        "reauthentication_required" => "An approval needs a sign-in of the last five minutes: type your password.".to_owned(),
+        "reauthentication_required" => {
+            "An approval needs a sign-in of the last five minutes: type your password.".to_owned()
+        }
         "bad_credentials" => "The password is wrong.".to_owned(),
         other => format!("{}.", sentence(other)),
     }
@@ -61,9 +63,8 @@ fn why_refused(code: &str) -> String {
 #[component]
 fn ReviewPanel(shown: Shown) -> impl IntoView {
     let hydrated = use_hydrated();
-    let (id, version, size, digest) = shown.with_untracked(|cohort| {
-        (cohort.row.id, cohort.row.version, cohort.row.size, cohort.plan_digest.clone())
-    });
+    let (id, version, size, digest) =
+        shown.with_untracked(|cohort| (cohort.row.id, cohort.row.version, cohort.row.size, cohort.plan_digest.clone()));
     let comment = RwSignal::new(String::new());
     let typed = RwSignal::new(String::new());
     let password = RwSignal::new(String::new());
@@ -71,9 +72,8 @@ fn ReviewPanel(shown: Shown) -> impl IntoView {
     let problem = RwSignal::new(None::<Problem>);
     // one key for one intention: another decision is another intention
     let keys = StoredValue::new([new_key(), new_key(), new_key(), new_key()]);
-    let act_of = move |command: Command| {
-        shown.with(|cohort| cohort.acts.iter().find(|act| act.command == command).cloned())
-    };
+    let act_of =
+        move |command: Command| shown.with(|cohort| cohort.acts.iter().find(|act| act.command == command).cloned());
     let why_not = move |command: Command| {
         let act = act_of(command)?;
         // signing in again is done right here
@@ -104,13 +104,15 @@ fn ReviewPanel(shown: Shown) -> impl IntoView {
                     if !password.is_empty() {
                         let confirm = ConfirmSession { password };
                         let acting = Acting { key: confirm_key, version: None };
-                        act::<_, serde::de::IgnoredAny>(Method::Post, "/session/confirm", Some(&confirm), acting).await?;
+                        act::<_, serde::de::IgnoredAny>(Method::Post, "/session/confirm", Some(&confirm), acting)
+                            .await?;
                     }
                     let path = |segment: &str| format!("/cohorts/{id}/{segment}");
                     let acting = |key: String| Acting { key, version: Some(version) };
                     let answer: Answer<serde::de::IgnoredAny> = match decision {
                         Command::RequestChanges => {
-                            act(Method::Post, &path("request-changes"), Some(&Comment { comment }), acting(changes_key)).await
+                            act(Method::Post, &path("request-changes"), Some(&Comment { comment }), acting(changes_key))
+                                .await
                         }
                         Command::Reject => {
                             act(Method::Post, &path("reject"), Some(&Comment { comment }), acting(reject_key)).await

@@ -27,7 +27,10 @@ pub(super) fn stages(cohort: &Cohort) -> impl IntoView + use<> {
     let hints = [
         format!("revision {}", cohort.row.revision),
         format!("{} of {} approvals", cohort.approvals.given, cohort.approvals.needed),
-        cohort.row.generation.map_or_else(|| "gives a generation".to_owned(), |generation| format!("generation {generation}")),
+        cohort
+            .row
+            .generation
+            .map_or_else(|| "gives a generation".to_owned(), |generation| format!("generation {generation}")),
         format::messages(canaries),
         format::messages(rest),
         String::new(),
@@ -67,10 +70,19 @@ fn place(state: State, cohort: &Cohort) -> usize {
         State::Approved => 2,
         State::CanaryRunning | State::CanaryVerifying | State::CanaryPassed => 3,
         State::Paused | State::Aborting => {
-            if cohort.stages.iter().any(|entry| entry.state == State::Expanding) { 4 } else { 3 }
+            if cohort.stages.iter().any(|entry| entry.state == State::Expanding) {
+                4
+            } else {
+                3
+            }
         }
         State::Expanding | State::Settling => 4,
-        State::CanaryFailed | State::Aborted | State::Completed | State::Rejected | State::Withdrawn | State::Expired => 5,
+        State::CanaryFailed
+        | State::Aborted
+        | State::Completed
+        | State::Rejected
+        | State::Withdrawn
+        | State::Expired => 5,
     }
 }
 
@@ -78,4 +90,3 @@ fn capital(word: &str) -> String {
     let mut chars = word.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
-

@@ -104,7 +104,8 @@ fn table(rows: &[CohortRow]) -> impl IntoView + use<> {
 }
 
 fn row(row: &CohortRow) -> impl IntoView + use<> {
-    let count = |wanted: ItemState| row.counts.iter().filter(|one| one.state == wanted).map(|one| one.count).sum::<i64>();
+    let count =
+        |wanted: ItemState| row.counts.iter().filter(|one| one.state == wanted).map(|one| one.count).sum::<i64>();
     let generation = match row.generation {
         Some(generation) => num(generation).into_any(),
         None => none("not yet", "Given out on approval.").into_any(),
