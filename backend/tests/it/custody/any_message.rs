@@ -9,6 +9,9 @@ use lapin::{
 use lazaret::broker::wire;
 use proptest::{collection::vec, option, prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 
+/// Properties, headers and body, as the vault keeps them.
+type StoredBytes = (Vec<u8>, Option<Vec<u8>>, Vec<u8>);
+
 fn short() -> impl Strategy<Value = ShortString> {
     "[\\PC\0]{0,20}".prop_map(|text| ShortString::try_new(text).unwrap_or_default())
 }
@@ -89,7 +92,7 @@ async fn any_message_reaches_the_vault_unchanged() {
         fixture.publish(&fixture.dlq_name, properties.clone(), body).await;
     }
     fixture.stored(120).await;
-    let stored: Vec<(Vec<u8>, Option<Vec<u8>>, Vec<u8>)> = sqlx::query_as(
+    let stored: Vec<StoredBytes> = sqlx::query_as(
         "SELECT payload.properties, payload.headers, payload.body FROM payloads AS payload
          JOIN quarantine AS dead ON dead.id = payload.quarantine_id ORDER BY dead.arrived_at, dead.id",
     )

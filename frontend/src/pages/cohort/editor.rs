@@ -107,7 +107,7 @@ pub(super) fn Editor(shown: Shown) -> impl IntoView {
             {move || problem.get().map(|problem| banner(&problem))}
             <div class="foot-bar">
                 <p>
-                    {move || shown.with(|cohort| summary(cohort))}
+                    {move || shown.with(summary)}
                     <small role="status">{move || if saved.get() { "saved; the pre-flight above is of what was saved" } else { "changes count when they are saved" }}</small>
                 </p>
                 <div class="acts"><ActButton label="Save the draft" kind="primary" why_not on_press=save /></div>
