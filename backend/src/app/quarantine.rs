@@ -36,45 +36,59 @@ const FACETS: [&str; 5] = ["queue", "state", "error_class", "worker_version", "k
 /// A place in the list: after the row that arrived then, with that id.
 pub type After = (OffsetDateTime, Uuid);
 
-/// A page of the list with its facets; each facet counts under all other filters.
+/// A page of the list with its facets, all of one moment; each facet counts under all other filters.
 ///
 /// # Errors
 /// The database's.
-pub async fn list(
-    app: &App,
-    filter: Filter,
-    after: Option<After>,
-    limit: i64,
-) -> Result<(QuarantinePage, Option<After>)> {
-    let pool = app.store.pool();
-    let mut items = quarantine::page(pool, &filter, after, limit + 1).await?;
-    let more = i64::try_from(items.len()).unwrap_or(i64::MAX) > limit;
-    items.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    let next = items.last().filter(|_| more).map(|row| (row.arrived_at.0, row.id.0));
-    let total = Total { value: quarantine::count(pool, &filter).await?, relation: TotalRelation::Eq };
-    let mut facets = Vec::with_capacity(FACETS.len());
-    for name in FACETS {
-        let mut others = filter.clone();
-        match name {
-            "queue" => others.queue.clear(),
-            "state" => others.state.clear(),
-            "error_class" => others.error_class.clear(),
-            "worker_version" => others.worker_version.clear(),
-            _ => others.kind.clear(),
-        }
-        facets.push(Facet { name: name.to_owned(), values: quarantine::facet(pool, &others, name).await? });
-    }
-    Ok((QuarantinePage { items, next_cursor: None, total, facets }, next))
+pub async fn list(app: &App, filter: Filter, after: Option<After>, limit: i64) -> Result<(QuarantinePage, Option<After>)> {
+    app.store
+        .tx(move |tx| {
+            Box::pin(async move {
+                store::one_moment(tx).await?;
+                let mut items = quarantine::page(tx, &filter, after, limit + 1).await?;
+                let more = i64::try_from(items.len()).unwrap_or(i64::MAX) > limit;
+                items.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+                let next = items.last().filter(|_| more).map(|row| (row.arrived_at.0, row.id.0));
+                let total = Total { value: quarantine::count(tx, &filter).await?, relation: TotalRelation::Eq };
+                let mut facets = Vec::with_capacity(FACETS.len());
+                for name in FACETS {
+                    let values = quarantine::facet(tx, &without(&filter, name), name).await?;
+                    facets.push(Facet { name: name.to_owned(), values });
+                }
+                Ok((QuarantinePage { items, next_cursor: None, total, facets }, next))
+            })
+        })
+        .await
 }
 
-/// The groups of what matches.
+/// The filter without the one that a facet is for.
+fn without(filter: &Filter, name: &str) -> Filter {
+    let mut others = filter.clone();
+    match name {
+        "queue" => others.queue.clear(),
+        "state" => others.state.clear(),
+        "error_class" => others.error_class.clear(),
+        "worker_version" => others.worker_version.clear(),
+        _ => others.kind.clear(),
+    }
+    others
+}
+
+/// The groups of what matches, of one moment.
 ///
 /// # Errors
 /// The database's.
-pub async fn groups(app: &App, filter: &Filter) -> Result<Page<QuarantineGroup>> {
-    let items = quarantine::groups(app.store.pool(), filter, GROUPS).await?;
-    let value = quarantine::count_groups(app.store.pool(), filter).await?;
-    Ok(Page { items, next_cursor: None, total: Total { value, relation: TotalRelation::Eq } })
+pub async fn groups(app: &App, filter: Filter) -> Result<Page<QuarantineGroup>> {
+    app.store
+        .tx(move |tx| {
+            Box::pin(async move {
+                store::one_moment(tx).await?;
+                let items = quarantine::groups(tx, &filter, GROUPS).await?;
+                let value = quarantine::count_groups(tx, &filter).await?;
+                Ok(Page { items, next_cursor: None, total: Total { value, relation: TotalRelation::Eq } })
+            })
+        })
+        .await
 }
 
 /// Writes that a person opens a payload, and why. What they then see comes by [`payload`]: it must not be kept with the
@@ -152,10 +166,7 @@ pub async fn assign(
     let reason = super::reasons::given(reason, "/reason")?;
     let row = quarantine::to_assign(tx, id).await?;
     if row.queue_id.is_some() {
-        return Err(Error::refused(
-            "already_attributed",
-            "This message has its queue; only unattributed ones are assigned.",
-        ));
+        return Err(Error::refused("already_attributed", "This message has its queue; only unattributed ones are assigned."));
     }
     let queue = quarantine::queue_beside(tx, id, queue_id)
         .await?

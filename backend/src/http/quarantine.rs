@@ -161,7 +161,7 @@ async fn groups(
     _: Permit<Read>,
     Query(filters): Query<Filters>,
 ) -> Answer<Json<Page<QuarantineGroup>>> {
-    Ok(Json(quarantine::groups(&app, &filters.filter()?).await?))
+    Ok(Json(quarantine::groups(&app, filters.filter()?).await?))
 }
 
 /// One quarantined message: every fact but its payload.

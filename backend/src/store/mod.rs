@@ -102,6 +102,15 @@ pub async fn migrate(owner_url: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Makes the transaction, before its first query, one look at one moment: its pages, counts and facets agree.
+///
+/// # Errors
+/// The database's.
+pub async fn one_moment(tx: &mut Tx) -> Result<(), sqlx::Error> {
+    sqlx::query!("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(&mut **tx).await?;
+    Ok(())
+}
+
 /// Tells every replica that something changed, when the transaction commits.
 ///
 /// # Errors

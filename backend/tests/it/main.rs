@@ -5,5 +5,7 @@ mod admin;
 mod cohorts;
 mod coverage;
 mod custody;
+mod events;
 mod harness;
+mod quarantine;
 mod sessions;

@@ -6,7 +6,7 @@ use domain::{
     api::{CohortRef, FacetValue, QuarantineGroup, QuarantineRow, QueueRef},
     ids::{AppName, CohortId, QuarantineId, QueueId},
 };
-use sqlx::PgPool;
+use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -143,7 +143,7 @@ impl TryFrom<ListRow> for QuarantineRow {
 /// # Errors
 /// The database's.
 pub async fn page(
-    pool: &PgPool,
+    db: &mut PgConnection,
     filter: &Filter,
     after: Option<(OffsetDateTime, Uuid)>,
     limit: i64,
@@ -163,7 +163,7 @@ pub async fn page(
         after.map(|(_, id)| id),
         limit
     )
-    .fetch_all(pool)
+    .fetch_all(db)
     .await?
     .into_iter()
     .map(TryInto::try_into)
@@ -174,17 +174,15 @@ pub async fn page(
 ///
 /// # Errors
 /// The database's.
-pub async fn count(pool: &PgPool, filter: &Filter) -> Result<i64> {
-    Ok(filtered!(query_scalar![], r#"SELECT count(*) AS "count!" FROM quarantine AS dead"#, "", filter)
-        .fetch_one(pool)
-        .await?)
+pub async fn count(db: &mut PgConnection, filter: &Filter) -> Result<i64> {
+    Ok(filtered!(query_scalar![], r#"SELECT count(*) AS "count!" FROM quarantine AS dead"#, "", filter).fetch_one(db).await?)
 }
 
 /// The most frequent values of one filter among what matches: `queue`, `state`, `error_class`, `worker_version`, `kind`.
 ///
 /// # Errors
 /// The database's.
-pub async fn facet(pool: &PgPool, filter: &Filter, name: &str) -> Result<Vec<FacetValue>> {
+pub async fn facet(db: &mut PgConnection, filter: &Filter, name: &str) -> Result<Vec<FacetValue>> {
     let rows = filtered!(
         query![],
         r#"SELECT value AS "value!", coalesce(queue.name, value) AS "label!", count AS "count!" FROM (
@@ -197,7 +195,7 @@ pub async fn facet(pool: &PgPool, filter: &Filter, name: &str) -> Result<Vec<Fac
         filter,
         name
     )
-    .fetch_all(pool)
+    .fetch_all(db)
     .await?;
     Ok(rows.into_iter().map(|row| FacetValue { value: row.value, label: row.label, count: row.count }).collect())
 }
@@ -206,7 +204,7 @@ pub async fn facet(pool: &PgPool, filter: &Filter, name: &str) -> Result<Vec<Fac
 ///
 /// # Errors
 /// The database's.
-pub async fn groups(pool: &PgPool, filter: &Filter, limit: i64) -> Result<Vec<QuarantineGroup>> {
+pub async fn groups(db: &mut PgConnection, filter: &Filter, limit: i64) -> Result<Vec<QuarantineGroup>> {
     let rows = filtered!(
         query![],
         r#"SELECT dead.fingerprint, min(dead.error_class) AS error_class, min(dead.normalised_text) AS normalised_text,
@@ -220,7 +218,7 @@ pub async fn groups(pool: &PgPool, filter: &Filter, limit: i64) -> Result<Vec<Qu
         filter,
         limit
     )
-    .fetch_all(pool)
+    .fetch_all(db)
     .await?;
     Ok(rows
         .into_iter()
@@ -243,13 +241,13 @@ pub async fn groups(pool: &PgPool, filter: &Filter, limit: i64) -> Result<Vec<Qu
 ///
 /// # Errors
 /// The database's.
-pub async fn count_groups(pool: &PgPool, filter: &Filter) -> Result<i64> {
+pub async fn count_groups(db: &mut PgConnection, filter: &Filter) -> Result<i64> {
     Ok(filtered!(
         query_scalar![],
         r#"SELECT count(DISTINCT (dead.fingerprint, dead.queue_id)) AS "count!" FROM quarantine AS dead"#,
         "",
         filter
     )
-    .fetch_one(pool)
+    .fetch_one(db)
     .await?)
 }
