@@ -94,7 +94,7 @@ async fn any_message_reaches_the_vault_unchanged() {
         fixture.publish(&fixture.dlq_name, properties.clone(), body).await;
     }
     fixture.stored(120).await;
-    let mut stored: Vec<(Vec<u8>, Option<Vec<u8>>, Vec<u8>)> =
+    let mut stored: Vec<StoredBytes> =
         sqlx::query_as("SELECT properties, headers, body FROM payloads").fetch_all(fixture.app.owner()).await.unwrap();
     stored.sort_by_key(|(_, _, body)| body.last().copied());
     for ((sent, body), (list, headers, stored_body)) in messages.iter().zip(&stored) {
