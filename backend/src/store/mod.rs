@@ -18,6 +18,7 @@ pub mod probes;
 pub mod quarantine;
 pub mod queues;
 pub mod readings;
+pub mod replays;
 pub mod sessions;
 mod tx;
 pub mod users;

@@ -1,0 +1,3 @@
+//! Probes: asking for a job's durable effect.
+
+pub mod run;
