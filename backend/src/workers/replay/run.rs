@@ -159,11 +159,12 @@ impl Run {
         if dead.is_empty() && seen.is_empty() && contradicted.is_empty() {
             return Ok(());
         }
+        let epoch = self.owner.epoch();
         self.app
             .store
             .tx(move |tx| {
                 Box::pin(async move {
-                    evidence::requarantine(tx, &dead).await?;
+                    evidence::requarantine(tx, &dead, epoch).await?;
                     evidence::arrived(tx, &seen, "event", "a worker reported its redrive id").await?;
                     for item in contradicted {
                         evidence::published_twice(tx, cohort, item).await?;
