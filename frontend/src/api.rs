@@ -109,6 +109,7 @@ pub(crate) fn login_path(here: &str) -> String {
     if here == "/" { "/login".to_owned() } else { format!("/login?next={}", encode(here)) }
 }
 
+#[expect(clippy::result_large_err, reason = "one answer of one call; boxing it would reach every page")]
 fn decode<T: DeserializeOwned>(answer: Answer<(u16, String)>) -> Answer<T> {
     let (status, body) = answer?;
     let body = if body.is_empty() { "null" } else { &body };

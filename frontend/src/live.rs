@@ -31,6 +31,7 @@ impl Topic {
 
 /// How the stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "hydrate"), expect(dead_code, reason = "only browsers stream"))]
 pub(crate) enum Connection {
     /// Before the first answer; also all that a page without scripts knows.
     Connecting,

@@ -19,7 +19,12 @@ pub(crate) fn copy(text: String) -> impl IntoView {
         if let Some(window) = web_sys_window() {
             let _ = window.navigator().clipboard().write_text(&text);
             copied.set(true);
-            set_timeout(move || drop(copied.try_set(false)), std::time::Duration::from_millis(1500));
+            set_timeout(
+                move || {
+                    copied.try_set(false);
+                },
+                std::time::Duration::from_millis(1500),
+            );
         }
     };
     view! {

@@ -9,11 +9,6 @@ pub(crate) fn num(value: i64) -> impl IntoView {
     view! { <span class="num">{format::count(value)}</span> }
 }
 
-/// A value with its unit.
-pub(crate) fn num_unit(value: impl Into<String>, unit: impl Into<String>) -> impl IntoView {
-    view! { <span class="num">{value.into()}<span class="unit">{unit.into()}</span></span> }
-}
-
 /// An unknown: the dash, a short reason beside it and a longer one on hover.
 pub(crate) fn none(reason: impl Into<String>, title: impl Into<String>) -> impl IntoView {
     view! { <span class="none" title=title.into()>"—"<small>{reason.into()}</small></span> }

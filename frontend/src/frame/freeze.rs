@@ -73,7 +73,7 @@ pub(crate) fn FreezeSwitch() -> impl IntoView {
             class="freeze-switch"
             type="button"
             aria-pressed=move || if any() { "true" } else { "false" }
-            title=move || title()
+            title=title
             disabled=move || !hydrated.get() || why_not().is_some()
             on:click=move |_| open.set(true)
         >

@@ -97,12 +97,12 @@ fn CohortView(cohort: Cohort) -> impl IntoView {
         <Title text=title />
         {move || head(&shown.get())}
         <Acts shown />
-        {move || shown.with(|cohort| stages(cohort))}
+        {move || shown.with(stages)}
         <nav class="tabs" aria-label="Cohort">
             {[("plan", ""), ("items", "Items"), ("replay", "Replay"), ("history", "History")].into_iter().map(|(name, label)| {
                 let href = format!("/cohorts/{id}?tab={name}");
                 let current = move || (tab.get() == name).then_some("page");
-                let count = (name == "items").then(|| move || view! { <small>{shown.with(|cohort| format::count(cohort.row.size))}</small> });
+                let count = (name == "items").then_some(move || view! { <small>{shown.with(|cohort| format::count(cohort.row.size))}</small> });
                 let label = move || match name {
                     "plan" if draft.get() => "Draft",
                     "plan" => "Plan and review",

@@ -34,7 +34,7 @@ pub(super) fn PlanAndReview(shown: Shown) -> impl IntoView {
                     <h2 id="h-plan">"The plan"</h2>
                     <span class="meta">{move || shown.with(|cohort| format!("revision {}", cohort.row.revision))}</span>
                 </header>
-                {move || shown.with(|cohort| plan(cohort))}
+                {move || shown.with(plan)}
                 {move || shown.with(|cohort| findings(cohort, |_| ().into_any()))}
             </section>
             <div class="stack">

@@ -63,7 +63,7 @@ fn Message(message: QuarantinedMessage) -> impl IntoView {
     };
     view! {
         {move || head(&message.get())}
-        {move || message.with(|message| counters(message))}
+        {move || message.with(counters)}
         <div class="split">
             <div>
                 <nav class="tabs" aria-label="Message">{tabs}</nav>
@@ -77,7 +77,7 @@ fn Message(message: QuarantinedMessage) -> impl IntoView {
             </div>
             <aside class="stack">
                 <Custody message />
-                {move || message.with(|message| facts(message))}
+                {move || message.with(facts)}
             </aside>
         </div>
     }
