@@ -2,7 +2,8 @@
 //! the reader's own cookie, in the browser it uses `fetch`. Permissions are checked in one place, the API.
 
 use domain::api::Problem;
-use leptos::prelude::*;
+#[cfg(feature = "ssr")]
+use leptos::prelude::use_context;
 use serde::{Serialize, de::DeserializeOwned};
 
 /// What the API answers.
@@ -109,7 +110,6 @@ pub(crate) fn login_path(here: &str) -> String {
     if here == "/" { "/login".to_owned() } else { format!("/login?next={}", encode(here)) }
 }
 
-#[expect(clippy::result_large_err, reason = "one answer of one call; boxing it would reach every page")]
 fn decode<T: DeserializeOwned>(answer: Answer<(u16, String)>) -> Answer<T> {
     let (status, body) = answer?;
     let body = if body.is_empty() { "null" } else { &body };

@@ -31,13 +31,14 @@ impl Topic {
 
 /// How the stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(feature = "hydrate"), expect(dead_code, reason = "only browsers stream"))]
 pub(crate) enum Connection {
     /// Before the first answer; also all that a page without scripts knows.
     Connecting,
     /// Notes arrive.
+    #[cfg_attr(not(feature = "hydrate"), expect(dead_code, reason = "only browsers stream"))]
     Live,
     /// Lost; tried again without end.
+    #[cfg_attr(not(feature = "hydrate"), expect(dead_code, reason = "only browsers stream"))]
     Lost {
         /// Until when the page was live, by the page's clock.
         since: OffsetDateTime,

@@ -18,7 +18,7 @@ use domain::{
     vocabulary::Action,
 };
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 
 /// What one broker's management API lists, or why it doesn't.
 type Listed = Result<Vec<management::Queue>, &'static str>;
@@ -200,9 +200,9 @@ pub async fn show(app: &App, rows: Vec<QueueRow>) -> Result<Vec<Queue>> {
     let switches = freezes::list(app.store.pool()).await?;
     let mut by_broker: HashMap<BrokerId, Listed> = HashMap::new();
     for row in &rows {
-        if !by_broker.contains_key(&row.broker_id) {
+        if let Entry::Vacant(unasked) = by_broker.entry(row.broker_id) {
             let broker = store::brokers::get(app.store.pool(), row.broker_id).await?;
-            by_broker.insert(row.broker_id, listed(app, row.broker_id, &broker).await);
+            unasked.insert(listed(app, row.broker_id, &broker).await);
         }
     }
     let mut queues = Vec::with_capacity(rows.len());

@@ -19,7 +19,7 @@ pub fn of(
         value,
         source: "management".to_owned(),
         as_of: value.map(|_| now.into()),
-        reason: value.is_none().then(|| why),
+        reason: value.is_none().then_some(why),
     };
     let from_broker = |read: &dyn Fn(&crate::broker::management::Queue) -> Option<f64>| match broker {
         Ok(queue) => managed(read(queue), "no_samples".to_owned()),

@@ -55,8 +55,10 @@ pub(super) async fn request(mut request: Request, next: Next) -> Response<Body> 
         .await
 }
 
+type OnPanic = fn(Box<dyn Any + Send>) -> Response<Body>;
+
 /// A handler's panic is a defect, answered as one.
-pub(super) fn catch_panics() -> CatchPanicLayer<fn(Box<dyn Any + Send>) -> Response<Body>> {
+pub(super) fn catch_panics() -> CatchPanicLayer<OnPanic> {
     CatchPanicLayer::custom(on_panic)
 }
 

@@ -62,7 +62,6 @@ fn hex<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
     s.serialize_str(&format!("\\x{}", hex::encode(bytes)))
 }
 
-#[expect(clippy::ref_option, reason = "serde hands a reference to the field")]
 fn hex_or_null<S: Serializer>(bytes: &Option<&[u8]>, s: S) -> Result<S::Ok, S::Error> {
     match bytes {
         Some(bytes) => hex(bytes, s),

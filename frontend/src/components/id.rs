@@ -21,7 +21,8 @@ pub(crate) fn copy(text: String) -> impl IntoView {
             copied.set(true);
             set_timeout(
                 move || {
-                    copied.try_set(false);
+                    // gone with the page: nothing to set
+                    let _ = copied.try_set(false);
                 },
                 std::time::Duration::from_millis(1500),
             );

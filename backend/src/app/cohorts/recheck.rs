@@ -85,11 +85,9 @@ pub async fn explain(
     reading: &topology::Reading,
 ) -> Result<Option<crate::error::Error>> {
     Ok(match code {
-        Code::LaneTaken => match cohorts::lane_holder(tx, cohort.id, cohort.lane.as_deref().unwrap_or_default()).await?
-        {
-            Some((id, title, state)) => Some(cohorts::held_by(id, &title, state)),
-            None => None,
-        },
+        Code::LaneTaken => cohorts::lane_holder(tx, cohort.id, cohort.lane.as_deref().unwrap_or_default())
+            .await?
+            .map(|(id, title, state)| cohorts::held_by(id, &title, state)),
         Code::Frozen => facts::freeze_on(tx, cohort.queue_id).await?.map(|freeze| {
             let what = if freeze.all { "Every replay is" } else { "Replay into this queue is" };
             crate::error::Error::refused(code.as_str(), format!("{what} frozen by {}: {}", freeze.by, freeze.reason))

@@ -97,24 +97,40 @@ async fn connected(
         () = stop.cancelled() => return Ok(Ended::Stopped),
         connection = connect(&address, &source.vhost, &name) => connection?,
     };
-    let channel = answer(connection.create_channel()).await?;
-    let mut session = Session {
-        app,
-        source,
-        lease,
-        unsent,
-        stop,
-        queue: queue_name(&source.name)?,
-        channel,
-        channel_id: Uuid::new_v4(),
-        prefetch: Prefetch::new(),
-        ended: None,
-        drained,
+    let mut prefetch = Prefetch::new();
+    let ended = loop {
+        let mut session = Session {
+            app,
+            source,
+            lease,
+            unsent,
+            stop,
+            queue: queue_name(&source.name)?,
+            channel: answer(connection.create_channel()).await?,
+            channel_id: Uuid::new_v4(),
+            prefetch: &mut prefetch,
+            last_tag: 0,
+            ended: None,
+            drained,
+        };
+        match session.run().await {
+            // another prefetch wants another channel: a delivery that crosses its consumer's cancel is dropped by the
+            // client library, and a later `ack(multiple)` on that channel would cover it unstored
+            Ok(Life::Resized) => answer(session.channel.close(200, "another prefetch".into())).await?,
+            Ok(Life::Over(ended)) => break Ok(ended),
+            Err(error) => break Err(error),
+        }
     };
-    let ended = session.run().await;
     // what isn't acknowledged goes back to the queue; the broker may be gone already
     let _ = timeout(STOP_WITHIN, connection.close(200, "custody ends".into())).await;
     ended
+}
+
+/// How a channel's life ended.
+enum Life {
+    /// Everything taken is stored and acknowledged; the next channel has another prefetch.
+    Resized,
+    Over(Ended),
 }
 
 struct Session<'a> {
@@ -127,7 +143,9 @@ struct Session<'a> {
     channel: Channel,
     /// Names this channel in the batches.
     channel_id: Uuid,
-    prefetch: Prefetch,
+    prefetch: &'a mut Prefetch,
+    /// The newest delivery that is acknowledged: tags count up by one on a channel.
+    last_tag: u64,
     /// The consumer's end, met while a batch was gathered: the stream tells it once.
     ended: Option<Result<(), lapin::Error>>,
     drained: &'a mut bool,
@@ -143,25 +161,25 @@ enum Next {
 }
 
 impl Session<'_> {
-    async fn run(&mut self) -> Result<Ended, BrokerError> {
+    async fn run(&mut self) -> Result<Life, BrokerError> {
         // passively: a queue that is gone is not for us to make
         self.backlog().await?;
         let mut consumer = self.consume().await?;
         owner::state(self.app, self.source, self.lease, CustodyState::Draining, None).await;
         let mut quiet_with_backlog = 0;
-        let mut resize = false;
         loop {
             match self.next(&mut consumer).await? {
                 Next::Batch(batch) => {
                     quiet_with_backlog = 0;
                     match self.take(batch).await? {
-                        Stored::LeaseLost => return Ok(Ended::LeaseLost),
-                        Stored::Stopped => return Ok(Ended::Stopped),
-                        Stored::Acked { resize: wanted } => {
-                            if wanted && !resize {
-                                resize = true;
-                                self.cancel(&consumer).await?;
-                            }
+                        Stored::LeaseLost => return Ok(Life::Over(Ended::LeaseLost)),
+                        Stored::Stopped => return Ok(Life::Over(Ended::Stopped)),
+                        Stored::Acked { resize: false } => {}
+                        Stored::Acked { resize: true } => {
+                            return Ok(match self.finish(consumer).await? {
+                                Ended::Stopped => Life::Resized,
+                                other => Life::Over(other),
+                            });
                         }
                     }
                 }
@@ -169,21 +187,15 @@ impl Session<'_> {
                     // a channel that answers and holds messages back is as dead as one that doesn't answer
                     quiet_with_backlog = if self.backlog().await? == 0 { 0 } else { quiet_with_backlog + 1 };
                     if quiet_with_backlog == 2 {
-                        return Ok(Ended::Lost {
-                            reason: "stalled: the queue has messages and none comes".to_owned(),
-                            drained: *self.drained,
-                        });
+                        let reason = "stalled: the queue has messages and none comes".to_owned();
+                        return Ok(Life::Over(Ended::Lost { reason, drained: *self.drained }));
                     }
                 }
-                Next::Stop => return self.finish(consumer).await,
-                Next::Cancelled if resize => {
-                    resize = false;
-                    consumer = self.consume().await?;
-                }
+                Next::Stop => return self.finish(consumer).await.map(Life::Over),
                 Next::Cancelled => {
                     // the queue was deleted, or its leader moved: the passive declare of the next life tells which
                     self.backlog().await?;
-                    return Ok(Ended::Again);
+                    return Ok(Life::Over(Ended::Again));
                 }
             }
         }
@@ -258,6 +270,11 @@ impl Session<'_> {
     /// Stores a batch, commits, acknowledges, and learns whether the ack was processed.
     async fn take(&mut self, batch: Vec<Delivery>) -> Result<Stored, BrokerError> {
         let largest = batch.iter().map(|delivery| delivery.data.len()).max().unwrap_or_default();
+        // `ack(multiple)` covers every lower tag: each of them must be in this batch or acknowledged before
+        let newest = self.last_tag + batch.len() as u64;
+        if batch.iter().zip(self.last_tag + 1..).any(|(delivery, tag)| delivery.delivery_tag != tag) {
+            return Err(BrokerError::ChannelLost);
+        }
         let Some((acker, taken)) = split(batch) else { return Ok(Stored::Acked { resize: false }) };
         let returns = taken.iter().filter_map(returns).max();
         let intake = Intake::new(self.app, self.source, self.lease, self.channel_id, taken, self.unsent);
@@ -274,7 +291,7 @@ impl Session<'_> {
             }
             // whether it was sent isn't known
             Err(error) => return Err(error.into()),
-            Ok(true) => {}
+            Ok(true) => self.last_tag = newest,
         }
         self.backlog().await?;
         if let Err(error) = store::custody::mark_acked(&self.app.store, intake.batch_id()).await {
@@ -310,7 +327,7 @@ impl Session<'_> {
         None
     }
 
-    /// Asked to stop: takes no more, and stores and acknowledges what is here already.
+    /// Takes no more, and stores and acknowledges what is here already.
     async fn finish(&mut self, mut consumer: Consumer) -> Result<Ended, BrokerError> {
         let until = Instant::now() + STOP_WITHIN;
         self.cancel(&consumer).await?;

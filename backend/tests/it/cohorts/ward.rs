@@ -126,7 +126,7 @@ impl Ward {
     /// A sound plan whose canary is the first of `ids`.
     pub(crate) fn plan(&self, ids: &[QuarantineId]) -> Value {
         let at = |minutes: i64| {
-            (time::OffsetDateTime::now_utc() + time::Duration::minutes(minutes))
+            (lazaret::clock::Clock::System.now() + time::Duration::minutes(minutes))
                 .format(&time::format_description::well_known::Rfc3339)
                 .unwrap()
         };

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool, postgres::PgConnectOptions};
 
 /// Names the lock under which the template is made.
-const TEMPLATE_LOCK: i64 = 0x6c61_7a61_7265_74;
+const TEMPLATE_LOCK: i64 = 0x006c_617a_6172_6574;
 
 /// A clone of the template; dropped with it.
 pub(crate) struct Database {

@@ -67,8 +67,6 @@ pub(crate) struct TestApp {
     pub(crate) app: App,
     /// `http://127.0.0.1:PORT`.
     pub(crate) base_url: String,
-    /// The application role's address, for a process of its own.
-    pub(crate) database_url: String,
     owner: sqlx::PgPool,
     _workers: tokio::task::JoinSet<()>,
     // dropped in this order: the server stops before its database goes
@@ -112,7 +110,6 @@ impl TestApp {
         tokio::spawn(store::changes::listen(app.store.clone(), app.changes.clone(), stop.clone()));
         Self {
             base_url: format!("http://{listen}"),
-            database_url: database.app_url(),
             owner: database.owner_pool(),
             _workers: if workers { workers::start(&app) } else { tokio::task::JoinSet::new() },
             app,

@@ -54,12 +54,6 @@ impl Person {
         self.send(self.api(Method::POST, path).header("idempotency-key", key).json(&body)).await
     }
 
-    /// An acting `POST` on a version (`If-Match`).
-    pub(crate) async fn act_on(&self, path: &str, version: i64, body: impl Serialize) -> Reply {
-        let request = self.api(Method::POST, path).header("idempotency-key", fresh_key());
-        self.send(request.header(header::IF_MATCH, format!("\"{version}\"")).json(&body)).await
-    }
-
     /// `PATCH` of a version.
     pub(crate) async fn change(&self, path: &str, version: i64, body: impl Serialize) -> Reply {
         let request = self.api(Method::PATCH, path).header("idempotency-key", fresh_key());
