@@ -2,7 +2,8 @@
 //! the reader's own cookie, in the browser it uses `fetch`. Permissions are checked in one place, the API.
 
 use domain::api::Problem;
-use leptos::prelude::*;
+#[cfg(feature = "ssr")]
+use leptos::prelude::use_context;
 use serde::{Serialize, de::DeserializeOwned};
 
 /// What the API answers.

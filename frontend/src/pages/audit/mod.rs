@@ -2,12 +2,12 @@
 
 use crate::{
     api::{get, query},
-    components::{HeldList, Icon, NewRows, copy, empty, fact, icon, loaded, none, state, use_hydrated, when},
+    components::{HeldList, Icon, NewRows, banner, copy, empty, fact, icon, loaded, none, state, use_hydrated, when},
     format,
     live::{Topic, on_change},
 };
 use domain::{
-    api::{AuditEntry, AuditResult, Page},
+    api::{AuditEntry, AuditResult, Page, Problem},
     vocabulary::Action,
 };
 use leptos::prelude::*;
@@ -20,6 +20,8 @@ struct Filters {
     actor: String,
     action: String,
     subject: String,
+    from: String,
+    to: String,
 }
 
 impl Filters {
@@ -28,9 +30,21 @@ impl Filters {
             ("actor", self.actor.clone()),
             ("action", self.action.clone()),
             ("subject", self.subject.clone()),
+            ("from", instant(&self.from)),
+            ("to", instant(&self.to)),
             ("cursor", cursor.to_owned()),
         ];
         format!("/audit{}", query(pairs))
+    }
+}
+
+/// What a datetime-local field says (`2026-12-02T03:41`, perhaps with seconds) as the API takes it, UTC. Anything else
+/// goes as it is: the API says what is wrong with it.
+fn instant(typed: &str) -> String {
+    match typed.len() {
+        16 => format!("{typed}:00Z"),
+        19 => format!("{typed}Z"),
+        _ => typed.to_owned(),
     }
 }
 
@@ -41,7 +55,13 @@ pub(crate) fn AuditPage() -> impl IntoView {
     let filters = Memo::new(move |_| {
         query.with(|query| {
             let param = |name: &str| query.get(name).unwrap_or_default();
-            Filters { actor: param("actor"), action: param("action"), subject: param("subject") }
+            Filters {
+                actor: param("actor"),
+                action: param("action"),
+                subject: param("subject"),
+                from: param("from"),
+                to: param("to"),
+            }
         })
     });
     let page = Resource::new(move || filters.get(), |filters| get::<Page<AuditEntry>>(&filters.path("")));
@@ -61,6 +81,7 @@ fn Log(filters: Filters, page: Page<AuditEntry>) -> impl IntoView {
     let list = HeldList::new(page.items, page.next_cursor, |entry: &AuditEntry| entry.id);
     let chosen = RwSignal::new(None::<AuditEntry>);
     let busy = RwSignal::new(false);
+    let failed = RwSignal::new(None::<Problem>);
     let hydrated = use_hydrated();
     on_change(&[Topic::Audit], {
         let path = filters.path("");
@@ -80,12 +101,15 @@ fn Log(filters: Filters, page: Page<AuditEntry>) -> impl IntoView {
             let Some(cursor) = list.next().get_untracked() else { return };
             let answer = get::<Page<AuditEntry>>(&filters.path(&cursor));
             busy.set(true);
+            failed.set(None);
             leptos::task::spawn_local(async move {
                 let answer = answer.await;
-                if busy.try_set(false).is_none()
-                    && let Ok(page) = answer
-                {
-                    list.append(page.items, page.next_cursor);
+                if busy.try_set(false).is_some() {
+                    return;
+                }
+                match answer {
+                    Ok(page) => list.append(page.items, page.next_cursor),
+                    Err(problem) => failed.set(Some(problem)),
                 }
             });
         }
@@ -106,6 +130,10 @@ fn Log(filters: Filters, page: Page<AuditEntry>) -> impl IntoView {
             <select class="input" id="audit-action" name="action"><option value="">"Any act"</option>{actions}</select>
             <label class="vh" for="audit-subject">"Subject"</label>
             <input class="input" id="audit-subject" name="subject" placeholder="Subject: an id" value=filters.subject.clone() />
+            <label for="audit-from">"From, UTC"</label>
+            <input class="input" id="audit-from" name="from" type="datetime-local" value=filters.from.clone() />
+            <label for="audit-to">"before"</label>
+            <input class="input" id="audit-to" name="to" type="datetime-local" value=filters.to.clone() />
             <button class="button" type="submit">"Filter"</button>
             <a class="button" href="/audit">"Clear"</a>
             <span class="dim">{move || format!("{} entries", format::count(total.get().value))}</span>
@@ -136,12 +164,13 @@ fn Log(filters: Filters, page: Page<AuditEntry>) -> impl IntoView {
                                 </tbody>
                             </table>
                         </div>
+                        {move || failed.get().map(|problem| banner(&problem))}
                         {
                             let more = more.clone();
                             move || list.next().get().map({
                                 let more = more.clone();
                                 move |_| view! {
-                                    <div class="acts"><button class="button" type="button" disabled=move || !hydrated.get() || busy.get() on:click=more.clone()>{icon(Icon::Down)}"Show more"</button></div>
+                                    <div class="acts"><button class="button" type="button" disabled=move || !hydrated.get() || busy.get() on:click=more.clone()>{icon(Icon::Down)}"Older"</button></div>
                                 }
                             })
                         }
@@ -249,5 +278,19 @@ fn detail(entry: &AuditEntry) -> impl IntoView + use<> {
             {fact("address", optional(&entry.ip))}
             {fact("entry", view! { <span class="id">{format::short(&id)}{copy(id.clone())}</span> })}
         </dl>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_go_to_the_api_with_their_zone() {
+        assert_eq!(instant("2026-12-02T03:41"), "2026-12-02T03:41:00Z");
+        assert_eq!(instant("2026-12-02T03:41:07"), "2026-12-02T03:41:07Z");
+        assert_eq!(instant(""), "");
+        let filters = Filters { from: "2026-12-02T03:41".to_owned(), ..Filters::default() };
+        assert_eq!(filters.path(""), "/audit?from=2026%2D12%2D02T03%3A41%3A00Z");
     }
 }

@@ -45,6 +45,8 @@ pub(super) fn Editor(shown: Shown) -> impl IntoView {
     let lacks = use_me().and_then(|me| me.lacks(Permission::Respond));
     let why_not = Signal::derive(move || lacks.clone().or_else(|| busy.get().then(|| "being saved".to_owned())));
     let save = move || {
+        saved.set(false);
+        problem.set(None);
         let draft = match fields.read() {
             Ok(draft) => draft,
             Err(bad) => {
@@ -53,11 +55,9 @@ pub(super) fn Editor(shown: Shown) -> impl IntoView {
             }
         };
         errors.0.set(Vec::new());
-        problem.set(None);
-        saved.set(false);
         busy.set(true);
         let (path, version) =
-            shown.with_untracked(|cohort| (format!("/cohorts/{}", cohort.row.id), cohort.row.version));
+            shown.with_untracked(|cohort| (format!("/cohorts/{}", cohort.row.id), fields.version(cohort)));
         let acting = Acting { key: new_key(), version: Some(version) };
         let answer = act::<_, Cohort>(Method::Patch, &path, Some(&draft), acting);
         leptos::task::spawn_local(async move {
@@ -68,6 +68,7 @@ pub(super) fn Editor(shown: Shown) -> impl IntoView {
             match answer {
                 Ok(cohort) => {
                     saved.set(true);
+                    fields.saved(&cohort);
                     shown.take(cohort);
                 }
                 Err(refused) => {
@@ -339,6 +340,13 @@ fn limits(fields: Fields, errors: Errors) -> impl IntoView {
             <div class="fields">
                 {field("May be started until", "draft-expires", fields.expires, "UTC", (errors, "/expires_at"))}
                 {field("Must be done by", "draft-run-by", fields.run_by, "UTC, then it aborts by itself", (errors, "/run_by"))}
+                <div class="field">
+                    <span class="label">"Expiration"</span>
+                    <label class="check">
+                        <input type="checkbox" prop:checked=fields.restore_expiration on:change=move |event| fields.restore_expiration.set(event_target_checked(&event)) />
+                        "put back as it was before the death"
+                    </label>
+                </div>
             </div>
         </section>
     }

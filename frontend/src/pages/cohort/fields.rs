@@ -37,7 +37,21 @@ pub(super) struct Fields {
     pub(super) expires: RwSignal<String>,
     pub(super) run_by: RwSignal<String>,
     pub(super) accepted: RwSignal<Vec<String>>,
-    kept: StoredValue<Draft>,
+    pub(super) restore_expiration: RwSignal<bool>,
+    kept: StoredValue<Kept>,
+}
+
+/// What the form was filled from, and the version that was seen then.
+#[derive(Debug, Clone)]
+struct Kept {
+    draft: Draft,
+    version: i64,
+}
+
+impl Kept {
+    fn of(cohort: &Cohort) -> Self {
+        Self { draft: cohort.draft.clone(), version: cohort.row.version }
+    }
 }
 
 /// The form of a datetime-local field; read as UTC.
@@ -95,14 +109,26 @@ impl Fields {
             expires: later(draft.expires_at, 1),
             run_by: later(draft.run_by, 2),
             accepted: RwSignal::new(draft.accept_warnings.clone()),
-            kept: StoredValue::new(draft.clone()),
+            restore_expiration: RwSignal::new(draft.restore_expiration),
+            kept: StoredValue::new(Kept::of(cohort)),
         }
+    }
+
+    /// The version to save under. A cohort whose version rose for another reason than its draft may be written; where
+    /// another person changed the draft since the form was filled, the server must refuse what is typed here.
+    pub(super) fn version(self, now: &Cohort) -> i64 {
+        self.kept.with_value(|kept| if kept.draft == now.draft { now.row.version } else { kept.version })
+    }
+
+    /// What is in the form was saved as this.
+    pub(super) fn saved(self, cohort: &Cohort) {
+        self.kept.set_value(Kept::of(cohort));
     }
 
     /// The draft that these make, or which fields can't be read.
     pub(super) fn read(self) -> Result<Draft, Vec<FieldError>> {
         let mut errors = Vec::new();
-        let kept = self.kept.get_value();
+        let kept = self.kept.get_value().draft;
         let condition_fixed = condition_kind(&self.condition.get_untracked()).map(|kind| ConditionFixed {
             kind,
             reference: trimmed(self.reference),
@@ -182,7 +208,7 @@ impl Fields {
                 verify_sample_percent,
             }),
             guards: kept.guards,
-            restore_expiration: kept.restore_expiration,
+            restore_expiration: self.restore_expiration.get_untracked(),
             expires_at,
             run_by,
         })
