@@ -40,7 +40,12 @@ pub type After = (OffsetDateTime, Uuid);
 ///
 /// # Errors
 /// The database's.
-pub async fn list(app: &App, filter: Filter, after: Option<After>, limit: i64) -> Result<(QuarantinePage, Option<After>)> {
+pub async fn list(
+    app: &App,
+    filter: Filter,
+    after: Option<After>,
+    limit: i64,
+) -> Result<(QuarantinePage, Option<After>)> {
     app.store
         .tx(move |tx| {
             Box::pin(async move {
@@ -166,7 +171,10 @@ pub async fn assign(
     let reason = super::reasons::given(reason, "/reason")?;
     let row = quarantine::to_assign(tx, id).await?;
     if row.queue_id.is_some() {
-        return Err(Error::refused("already_attributed", "This message has its queue; only unattributed ones are assigned."));
+        return Err(Error::refused(
+            "already_attributed",
+            "This message has its queue; only unattributed ones are assigned.",
+        ));
     }
     let queue = quarantine::queue_beside(tx, id, queue_id)
         .await?

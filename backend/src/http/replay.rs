@@ -25,7 +25,11 @@ act! {
 
 /// The noun's routes.
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(show)).routes(routes!(resolve_item)).routes(routes!(confirm)).routes(routes!(try_it))
+    OpenApiRouter::new()
+        .routes(routes!(show))
+        .routes(routes!(resolve_item))
+        .routes(routes!(confirm))
+        .routes(routes!(try_it))
 }
 
 /// The replay of a cohort: stage, counts, rate and what limits it, who owns it, what may still go out.

@@ -4,11 +4,7 @@ use crate::{
     custody::{Fixture, header, table},
     harness::Person,
 };
-use domain::{
-    api::EventReceipt,
-    ids::AppName,
-    vocabulary::Kind,
-};
+use domain::{api::EventReceipt, ids::AppName, vocabulary::Kind};
 use lapin::BasicProperties;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -25,7 +21,9 @@ async fn send(feed: &Person, events: &[Value]) -> EventReceipt {
 
 /// A message that names no class.
 fn bare(id: &str) -> BasicProperties {
-    BasicProperties::default().with_message_id(format!("m-{id}").as_str().into()).with_headers(table([header("job-id", id)]))
+    BasicProperties::default()
+        .with_message_id(format!("m-{id}").as_str().into())
+        .with_headers(table([header("job-id", id)]))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,11 +82,22 @@ async fn a_dead_letter_without_a_class_takes_that_of_its_failure_before_or_after
     let feed = fixture.app.emitter().await;
     let failed = |job: &str, class: &str, at: &str| {
         let message = format!("m-{job}");
-        event("attempt_failed", job, json!({"message_id": message, "error_class": class, "error_text": "no answer in 31 s",
-            "worker_version": "2026.12.1", "attempt": 1, "at": at}))
+        event(
+            "attempt_failed",
+            job,
+            json!({"message_id": message, "error_class": class, "error_text": "no answer in 31 s",
+            "worker_version": "2026.12.1", "attempt": 1, "at": at}),
+        )
     };
     // before: the latest counts
-    send(&feed, &[failed("before", "schema_invalid", "2026-12-02T03:00:00Z"), failed("before", "timeout", "2026-12-02T03:00:05Z")]).await;
+    send(
+        &feed,
+        &[
+            failed("before", "schema_invalid", "2026-12-02T03:00:00Z"),
+            failed("before", "timeout", "2026-12-02T03:00:05Z"),
+        ],
+    )
+    .await;
     fixture.die(bare("before"), b"{}").await;
     fixture.die(bare("after"), b"{}").await;
     fixture.stored(2).await;

@@ -20,7 +20,17 @@ async fn hold(fixture: &Fixture, jobs: &[&str]) {
 async fn a_search_is_literal_and_never_fails() {
     let fixture = Fixture::draining().await;
     hold(&fixture, &["100%", "1000", "a_b", "axb", "back\\slash", "it's", "émoji 🚢"]).await;
-    let cases = [("100%25", 1), ("a_b", 1), ("back%5Cslash", 1), ("it%27s", 1), ("%F0%9F%9A%A2", 1), ("", 7), ("%25", 1), ("%00", 0), ("A_B", 0)];
+    let cases = [
+        ("100%25", 1),
+        ("a_b", 1),
+        ("back%5Cslash", 1),
+        ("it%27s", 1),
+        ("%F0%9F%9A%A2", 1),
+        ("", 7),
+        ("%25", 1),
+        ("%00", 0),
+        ("A_B", 0),
+    ];
     for (q, want) in cases {
         assert_eq!(fixture.total(&format!("?q={q}")).await, want, "{q}");
     }
@@ -73,13 +83,19 @@ async fn a_payload_is_opened_with_a_reason_by_who_may_and_that_is_on_record() {
     assert_eq!(mara.get(&payload).await.is(200).body, b"body of j1");
     fixture.app.auditor().await.get(&payload).await.problem(409, "reveal_first");
     let inspected = fixture.message(id).await.inspected_by;
-    assert_eq!(inspected.iter().map(|seen| seen.by.username.as_str()).collect::<Vec<_>>(), ["mara"], "once for one act");
+    assert_eq!(
+        inspected.iter().map(|seen| seen.by.username.as_str()).collect::<Vec<_>>(),
+        ["mara"],
+        "once for one act"
+    );
     let kept: Vec<u8> = sqlx::query_scalar("SELECT body FROM idempotency_keys WHERE key = 'one'")
         .fetch_one(fixture.app.owner())
         .await
         .unwrap();
     assert!(!String::from_utf8_lossy(&kept).contains("body of"), "the payload isn't kept outside the vault");
-    mara.act("/quarantine/00000000-0000-0000-0000-000000000000/reveal", json!({"reason": "x"})).await.problem(404, "not_found");
+    mara.act("/quarantine/00000000-0000-0000-0000-000000000000/reveal", json!({"reason": "x"}))
+        .await
+        .problem(404, "not_found");
 }
 
 #[tokio::test(flavor = "multi_thread")]

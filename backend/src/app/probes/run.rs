@@ -79,9 +79,9 @@ async fn query(definition: &ProbeDefinition, job: &str) -> Result<(time::OffsetD
 fn secret(reference: &str) -> Result<String, String> {
     match reference.split_once(':') {
         Some(("env", name)) => std::env::var(name).map_err(|_| format!("the variable {name} isn't set")),
-        Some(("file", path)) => {
-            std::fs::read_to_string(path).map(|text| text.trim().to_owned()).map_err(|_| format!("{path} can't be read"))
-        }
+        Some(("file", path)) => std::fs::read_to_string(path)
+            .map(|text| text.trim().to_owned())
+            .map_err(|_| format!("{path} can't be read")),
         _ => Err("the database is named by env:NAME or file:PATH".to_owned()),
     }
 }

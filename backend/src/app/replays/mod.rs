@@ -30,7 +30,8 @@ pub async fn view(app: &App, id: CohortId) -> Result<Replay> {
     let counts = readings::counts(pool, id).await?;
     let decisions = readings::decisions(pool, id, DECISIONS).await?;
     let epochs = epochs::all(pool, id).await?;
-    let hands_over = matches!(cohort.state, CohortState::CanaryRunning | CohortState::CanaryVerifying | CohortState::Expanding);
+    let hands_over =
+        matches!(cohort.state, CohortState::CanaryRunning | CohortState::CanaryVerifying | CohortState::Expanding);
     let latest = decisions.first().filter(|_| hands_over || matches!(cohort.state, CohortState::Aborting));
     let read = |what: &str| latest.and_then(|decision| decision.readings.get(what).cloned());
     let halted = latest.and_then(|decision| decision.decision.strip_prefix("halted: ").map(str::to_owned));
@@ -99,11 +100,8 @@ fn in_flight(
             as_of: Some(decision.at.into()),
             reason: None,
         },
-        _ => Reading {
-            value: None,
-            source: "events".to_owned(),
-            as_of: None,
-            reason: Some("no_event_feed".to_owned()),
-        },
+        _ => {
+            Reading { value: None, source: "events".to_owned(), as_of: None, reason: Some("no_event_feed".to_owned()) }
+        }
     }
 }

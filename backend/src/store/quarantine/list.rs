@@ -175,7 +175,9 @@ pub async fn page(
 /// # Errors
 /// The database's.
 pub async fn count(db: &mut PgConnection, filter: &Filter) -> Result<i64> {
-    Ok(filtered!(query_scalar![], r#"SELECT count(*) AS "count!" FROM quarantine AS dead"#, "", filter).fetch_one(db).await?)
+    Ok(filtered!(query_scalar![], r#"SELECT count(*) AS "count!" FROM quarantine AS dead"#, "", filter)
+        .fetch_one(db)
+        .await?)
 }
 
 /// The most frequent values of one filter among what matches: `queue`, `state`, `error_class`, `worker_version`, `kind`.

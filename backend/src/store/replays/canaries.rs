@@ -185,7 +185,12 @@ pub async fn transient_classes(pool: &PgPool, queue: domain::ids::QueueId) -> Re
 ///
 /// # Errors
 /// The database's.
-pub async fn sampled(pool: &PgPool, item: ItemId, after: &ProbeSample, expectations: &[ExpectationResult]) -> Result<()> {
+pub async fn sampled(
+    pool: &PgPool,
+    item: ItemId,
+    after: &ProbeSample,
+    expectations: &[ExpectationResult],
+) -> Result<()> {
     sqlx::query!(
         "UPDATE canaries SET after = $2, expectations = $3 WHERE item_id = $1 AND verdict IS NULL",
         item.0,

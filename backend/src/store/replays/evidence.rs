@@ -240,7 +240,8 @@ pub async fn published_twice(tx: &mut Tx, cohort: CohortId, item: ItemId) -> Res
     .into_iter()
     .map(ItemId)
     .collect();
-    let step = Step::new("event", "an earlier redrive that was called not published arrived").because("published_twice");
+    let step =
+        Step::new("event", "an earlier redrive that was called not published arrived").because("published_twice");
     items::move_items(tx, &elsewhere, &[ItemState::Scheduled], ItemState::Refused, step).await?;
     sqlx::query!("UPDATE quarantine SET disposition = 'returned_to_queue' WHERE id = $1", quarantine)
         .execute(&mut **tx)

@@ -163,7 +163,14 @@ pub async fn record(tx: &mut Tx, hand: HandOver) -> Result<Vec<ItemId>> {
 ///
 /// # Errors
 /// The database's.
-pub async fn settle(tx: &mut Tx, item: ItemId, epoch: i64, to: ItemState, cause: &str, reason: Option<&str>) -> Result<()> {
+pub async fn settle(
+    tx: &mut Tx,
+    item: ItemId,
+    epoch: i64,
+    to: ItemState,
+    cause: &str,
+    reason: Option<&str>,
+) -> Result<()> {
     let mut step = Step::new("confirm", cause).under(epoch);
     step.state_reason = reason;
     if items::move_item(tx, item, &[ItemState::Publishing], to, step).await? {

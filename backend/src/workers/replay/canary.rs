@@ -14,7 +14,9 @@ use crate::{
         replays::{
             Running, advance,
             canaries::{self, InHand},
-            evidence, publishing::Which, readings,
+            evidence,
+            publishing::Which,
+            readings,
         },
     },
 };
@@ -197,13 +199,20 @@ impl Run {
                             let proved = Step::new("probe", "its effect is proved");
                             items::move_item(tx, item, &[ItemState::Confirmed], ItemState::Verified, proved).await?;
                             canaries::passed(tx, cohort, stratum, worker_version.as_deref()).await?;
-                            advance::advance(tx, cohort, CohortState::CanaryVerifying, Trigger::Judged(verdict), None).await
+                            advance::advance(tx, cohort, CohortState::CanaryVerifying, Trigger::Judged(verdict), None)
+                                .await
                         }
                         Verdict::Fail => {
                             let other = Step::new("probe", "its effect isn't as expected").because("contradicted");
                             if reason == Some("contradicted") {
-                                items::move_item(tx, item, &[ItemState::Confirmed], ItemState::VerificationFailed, other)
-                                    .await?;
+                                items::move_item(
+                                    tx,
+                                    item,
+                                    &[ItemState::Confirmed],
+                                    ItemState::VerificationFailed,
+                                    other,
+                                )
+                                .await?;
                             }
                             // the cohort ends when it is fenced
                             Ok(None)

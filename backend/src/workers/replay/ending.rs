@@ -1,7 +1,11 @@
 //! Ends that follow a start: entered only when nothing can go out any more (RULES 3, *Fenced*).
 
 use super::run::{Run, Stepped};
-use crate::{broker::Management, error::Result, store::replays::{Running, epochs}};
+use crate::{
+    broker::Management,
+    error::Result,
+    store::replays::{Running, epochs},
+};
 use domain::cohort::Trigger;
 
 impl Run {

@@ -80,8 +80,7 @@ impl Run {
             items: parcels.iter().map(|(item, parcel)| (*item, RedriveId(parcel.redrive_id))).collect(),
             canary,
         };
-        let recorded =
-            self.app.store.tx(move |tx| Box::pin(async move { publishing::record(tx, hand).await })).await?;
+        let recorded = self.app.store.tx(move |tx| Box::pin(async move { publishing::record(tx, hand).await })).await?;
         if recorded.is_empty() {
             // paused, aborted, frozen or taken over meanwhile; the next step reads which
             return Ok(Outcome::Not(Stepped::Idle));
@@ -167,13 +166,7 @@ fn parcel(running: &Running, candidate: Candidate) -> Result<(ItemId, Parcel), (
     let marks = Marks { generation: running.generation.unsigned_abs(), redrive_id };
     let choices = Choices { restore_expiration: running.draft.restore_expiration };
     message.properties = strip::redrive(&message.properties, choices, marks).properties;
-    Parcel::new(
-        redrive_id,
-        running.exchange.as_bytes(),
-        running.routing_key.as_bytes(),
-        message,
-        Limits::DEFAULT,
-    )
-    .map(|parcel| (item, parcel))
-    .map_err(|error| no(error.code(), error.to_string()))
+    Parcel::new(redrive_id, running.exchange.as_bytes(), running.routing_key.as_bytes(), message, Limits::DEFAULT)
+        .map(|parcel| (item, parcel))
+        .map_err(|error| no(error.code(), error.to_string()))
 }

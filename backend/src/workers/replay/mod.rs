@@ -59,9 +59,10 @@ impl Replays {
         let mut did = Vec::new();
         let mut failed = None;
         for cohort in replays::started(self.app.store.pool()).await? {
-            let run = self.runs.entry(cohort).or_insert_with(|| {
-                Run::new(self.app.clone(), cohort, self.owner.clone(), self.answer_within)
-            });
+            let run = self
+                .runs
+                .entry(cohort)
+                .or_insert_with(|| Run::new(self.app.clone(), cohort, self.owner.clone(), self.answer_within));
             match run.step().await {
                 Ok(stepped) => did.push((cohort, stepped)),
                 Err(error) => failed = failed.or(Some(error)),

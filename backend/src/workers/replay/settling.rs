@@ -51,7 +51,8 @@ impl Run {
             }
             let fresh = item.confirmed_at.is_some_and(|at| sample.as_of >= at);
             let payload = canaries::evidence(&pool, item.quarantine_id).await?;
-            let holds = canary::judge(&sample.rows, &plan.expect, payload.as_ref()).iter().all(|r| r.holds == Some(true));
+            let holds =
+                canary::judge(&sample.rows, &plan.expect, payload.as_ref()).iter().all(|r| r.holds == Some(true));
             let attributed = carries || evidence::told(&pool, item.redrive_id).await?.effect;
             if fresh && holds && attributed && !plan.expect.is_empty() {
                 let step = Step::new("probe", "its effect is proved");

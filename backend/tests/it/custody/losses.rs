@@ -119,7 +119,9 @@ async fn connections_cut_under_load_lose_and_double_nothing() {
     for i in 0..60 {
         fixture.publish(&fixture.dlq_name, job(&format!("j{i}")), format!("{i}").as_bytes()).await;
         if i % 12 == 11 {
-            cuts += eventually("custody's connection is listed", || async { Some(fixture.cut().await).filter(|n| *n > 0) }).await;
+            cuts +=
+                eventually("custody's connection is listed", || async { Some(fixture.cut().await).filter(|n| *n > 0) })
+                    .await;
         }
     }
     let rows = eventually("every message is there", || async {
