@@ -23,6 +23,7 @@ mod probes;
 pub mod problem;
 mod quarantine;
 mod queues;
+mod replay;
 mod review_form;
 mod session;
 pub mod starting;
@@ -68,6 +69,7 @@ fn nouns() -> OpenApiRouter<App> {
         .merge(dead_letter_queues::routes())
         .merge(quarantine::routes())
         .merge(cohorts::routes())
+        .merge(replay::routes())
 }
 
 /// `/api/v1` with its session layer, Origin check and problems, and its description.

@@ -78,8 +78,12 @@ const TABLE: &[(&str, Option<Permission>, Entries)] = &[
     ("POST /cohorts/{id}/pause", Some(Stop), One),
     ("POST /cohorts/{id}/resume", Some(Respond), One),
     ("POST /cohorts/{id}/abort", Some(Stop), One),
+    ("GET /cohorts/{id}/replay", Some(Read), NoEntry),
+    ("POST /cohorts/{id}/items/{item_id}/resolve", Some(Respond), One),
+    ("POST /cohorts/{id}/items/{item_id}/resolve/confirm", Some(Approve), One),
     ("GET /probes/{name}", Some(Read), NoEntry),
     ("PUT /probes/{name}", Some(Administer), One),
+    ("POST /probes/{name}/try", Some(Administer), One),
     ("GET /audit", Some(Read), NoEntry),
     ("GET /audit/{id}", Some(Read), NoEntry),
     ("GET /stream", Some(Read), NoEntry),
@@ -128,7 +132,8 @@ async fn every_operation_asks_for_its_permission() {
     let app = TestApp::start().await;
     for (operation, permission, _) in TABLE {
         let (method, path) = operation.split_once(' ').unwrap();
-        let path = path.replace("{id}", &uuid::Uuid::now_v7().to_string()).replace("{name}", "no-such-probe");
+        let id = uuid::Uuid::now_v7().to_string();
+        let path = path.replace("{id}", &id).replace("{item_id}", &id).replace("{name}", "no-such-probe");
         let call = |person: crate::harness::Person| {
             let request = person
                 .request(method.parse::<Method>().unwrap(), &format!("/api/v1{path}"))
@@ -213,6 +218,8 @@ async fn what_is_done_leaves_its_entries() {
     });
     root.put("/probes/p", None, probe).await.ok::<Probe>();
     left("PUT /probes/{name}").await;
+    root.act("/probes/p/try", json!({ "job_id": "j" })).await.is(200);
+    left("POST /probes/{name}/try").await;
     for read in ["/users", "/brokers", "/queues", "/freeze", "/audit", "/quarantine", "/cohorts", "/probes/p"] {
         root.get(read).await.is(200);
     }

@@ -20,6 +20,8 @@ pub struct InHand {
     pub job_id: Option<AppName>,
     /// Where the item is.
     pub state: ItemState,
+    /// Why it is there, where the state has a reason.
+    pub state_reason: Option<String>,
     /// What its message carries.
     pub redrive_id: Option<RedriveId>,
     /// When the broker took it.
@@ -40,7 +42,7 @@ pub struct InHand {
 /// The database's.
 pub async fn in_hand(pool: &PgPool, cohort: CohortId, stratum: i32) -> Result<Option<InHand>> {
     sqlx::query!(
-        r#"SELECT c.item_id, i.quarantine_id, i.job_id, i.state, i.redrive_id, i.confirmed_at, c.before, c.deadline_at, c.verdict,
+        r#"SELECT c.item_id, i.quarantine_id, i.job_id, i.state, i.state_reason, i.redrive_id, i.confirmed_at, c.before, c.deadline_at, c.verdict,
              coalesce(c.deadline_at <= clock_timestamp(), false) AS "passed!"
            FROM canaries c JOIN cohort_items i ON i.id = c.item_id
            WHERE c.cohort_id = $1 AND c.stratum = $2 ORDER BY c.started_at DESC LIMIT 1"#,
@@ -55,6 +57,7 @@ pub async fn in_hand(pool: &PgPool, cohort: CohortId, stratum: i32) -> Result<Op
             quarantine_id: QuarantineId(row.quarantine_id),
             job_id: row.job_id.map(AppName),
             state: row.state.parse().map_err(anyhow::Error::from)?,
+            state_reason: row.state_reason,
             redrive_id: row.redrive_id.map(RedriveId),
             confirmed_at: row.confirmed_at,
             before: row.before,

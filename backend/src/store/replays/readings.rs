@@ -101,3 +101,22 @@ pub async fn decisions(pool: &PgPool, cohort: CohortId, limit: i64) -> Result<Ve
     .fetch_all(pool)
     .await?)
 }
+
+/// How many items are in each state; adds up to the cohort's size.
+///
+/// # Errors
+/// The database's.
+pub async fn by_state(pool: &PgPool, cohort: CohortId) -> Result<Vec<domain::api::StateCount>> {
+    sqlx::query!(
+        r#"SELECT state, count(*) AS "count!" FROM cohort_items WHERE cohort_id = $1 GROUP BY state ORDER BY state"#,
+        cohort.0
+    )
+    .fetch_all(pool)
+    .await?
+    .into_iter()
+    .map(|row| {
+        let state = row.state.parse().map_err(anyhow::Error::from)?;
+        Ok(domain::api::StateCount { state, count: row.count })
+    })
+    .collect()
+}

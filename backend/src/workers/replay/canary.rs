@@ -175,17 +175,22 @@ impl Run {
         worker_version: Option<String>,
     ) -> Result<Stepped> {
         let (cohort, item, stratum, title) = (self.cohort, canary.item, running.stratum, running.title.clone());
+        // what wasn't sent says why: `already_effective`, `unpublishable` …
+        let why = match reason {
+            Some("not_sent") => canary.state_reason.clone().or_else(|| reason.map(str::to_owned)),
+            reason => reason.map(str::to_owned),
+        };
         let moved = self
             .app
             .store
             .tx(move |tx| {
                 Box::pin(async move {
                     let by = by.map(Attributed::as_str);
-                    if !canaries::judged(tx, item, verdict, reason, by, worker_version.as_deref()).await? {
+                    if !canaries::judged(tx, item, verdict, why.as_deref(), by, worker_version.as_deref()).await? {
                         return Ok(None);
                     }
                     let entry = audit::Entry::new(Action::CanaryJudged, "cohort", cohort).named(title).after(
-                        serde_json::json!({ "verdict": verdict, "reason": reason, "item": item, "stratum": stratum,
+                        serde_json::json!({ "verdict": verdict, "reason": why, "item": item, "stratum": stratum,
                           "attributed_by": by, "worker_version": worker_version }),
                     );
                     audit::done(tx, &Actor::system(), entry).await?;
