@@ -2,6 +2,7 @@
 import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
 import { hydrated, launch, logIn, open, windowFor } from "../support/browser.mjs";
+import { stack } from "../support/stack.mjs";
 
 let browser;
 before(async () => {
@@ -24,8 +25,12 @@ test("a wrong password is told, with and without scripts", async () => {
 test("who isn't logged in is led to the door and back again", async () => {
   const { context, page } = await windowFor(browser);
   await page.goto("/cohorts");
-  await page.getByRole("link", { name: "Log in" }).click();
-  await page.getByLabel("Name", { exact: true }).waitFor();
+  await page.waitForURL((url) => url.pathname === "/login");
+  const mara = stack.users.find((user) => user.username === "mara");
+  await page.getByLabel("Name", { exact: true }).fill("mara");
+  await page.getByLabel("Password", { exact: true }).fill(mara.password);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.waitForURL((url) => url.pathname === "/cohorts");
   await context.close();
 });
 

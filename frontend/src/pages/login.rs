@@ -13,7 +13,7 @@ pub(crate) fn LoginPage() -> impl IntoView {
     let next = param("next");
     let failed = match param("error").as_str() {
         "" => None,
-        "bad_credentials" | "no_session" => Some("Name or password is wrong."),
+        "wrong_credentials" | "no_session" => Some("Name or password is wrong."),
         "too_many_requests" => Some("Too many tries. Wait a minute, then try again."),
         "bad_origin" => Some("The form came from another site, so it was refused."),
         "database_unavailable" => Some("The database can’t be reached. Nothing is lost; try again."),

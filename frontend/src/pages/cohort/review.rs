@@ -55,7 +55,7 @@ fn why_refused(code: &str) -> String {
         "reauthentication_required" => {
             "An approval needs a sign-in of the last five minutes: type your password.".to_owned()
         }
-        "bad_credentials" => "The password is wrong.".to_owned(),
+        "wrong_credentials" => "The password is wrong.".to_owned(),
         other => format!("{}.", sentence(other)),
     }
 }
