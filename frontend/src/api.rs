@@ -50,8 +50,39 @@ struct Call {
 
 /// Reads `path` under `/api/v1`. Takes what it needs from the context before it returns, so it may be awaited anywhere.
 pub(crate) fn get<T: DeserializeOwned>(path: &str) -> impl Future<Output = Answer<T>> + Send + use<T> {
-    let answer = send(Call { method: Method::Get, path: path.to_owned(), acting: None, body: None });
-    async move { decode(answer.await) }
+    Here::of_context().get(path)
+}
+
+/// Where calls come from: the reader's request on the server, nothing in the browser. Taken from the context once, it
+/// also makes calls after an await.
+#[derive(Clone)]
+pub(crate) struct Here {
+    #[cfg(feature = "ssr")]
+    router: Option<ApiRouter>,
+    #[cfg(feature = "ssr")]
+    parts: Option<http::request::Parts>,
+    #[cfg(feature = "ssr")]
+    response: Option<leptos_axum::ResponseOptions>,
+}
+
+impl Here {
+    /// Of the page being rendered.
+    pub(crate) fn of_context() -> Self {
+        Self {
+            #[cfg(feature = "ssr")]
+            router: use_context(),
+            #[cfg(feature = "ssr")]
+            parts: use_context(),
+            #[cfg(feature = "ssr")]
+            response: use_context(),
+        }
+    }
+
+    /// Reads `path` under `/api/v1`.
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> impl Future<Output = Answer<T>> + Send + use<T> {
+        let answer = send(self.clone(), Call { method: Method::Get, path: path.to_owned(), acting: None, body: None });
+        async move { decode(answer.await) }
+    }
 }
 
 /// Acts on `path` under `/api/v1`.
@@ -63,7 +94,7 @@ pub(crate) fn act<B: Serialize, T: DeserializeOwned>(
 ) -> impl Future<Output = Answer<T>> + Send + use<B, T> {
     let body = body.map(serde_json::to_string).transpose();
     let call = body.map(|body| Call { method, path: path.to_owned(), acting: Some(acting), body });
-    let answer = call.map(send);
+    let answer = call.map(|call| send(Here::of_context(), call));
     async move {
         match answer {
             Ok(answer) => decode(answer.await),
@@ -137,16 +168,14 @@ fn local_problem(code: &str, detail: String) -> Problem {
 }
 
 #[cfg(feature = "ssr")]
-fn send(call: Call) -> impl Future<Output = Answer<(u16, String)>> + Send {
+fn send(here: Here, call: Call) -> impl Future<Output = Answer<(u16, String)>> + Send {
     use axum::body::Body;
-    use http::{StatusCode, header, request::Parts};
+    use http::{StatusCode, header};
     use http_body_util::BodyExt as _;
     use std::net::SocketAddr;
     use tower::ServiceExt as _;
 
-    let router = use_context::<ApiRouter>();
-    let parts = use_context::<Parts>();
-    let response = use_context::<leptos_axum::ResponseOptions>();
+    let Here { router, parts, response } = here;
     async move {
         let Some(router) = router else {
             return Err(local_problem("no_api", "This page was rendered without an API.".to_owned()));
@@ -201,7 +230,7 @@ fn send(call: Call) -> impl Future<Output = Answer<(u16, String)>> + Send {
 }
 
 #[cfg(feature = "hydrate")]
-fn send(call: Call) -> impl Future<Output = Answer<(u16, String)>> + Send {
+fn send(_: Here, call: Call) -> impl Future<Output = Answer<(u16, String)>> + Send {
     use gloo_net::http::RequestBuilder;
     use send_wrapper::SendWrapper;
 
@@ -246,7 +275,7 @@ fn send(call: Call) -> impl Future<Output = Answer<(u16, String)>> + Send {
 }
 
 #[cfg(not(any(feature = "ssr", feature = "hydrate")))]
-fn send(_call: Call) -> impl Future<Output = Answer<(u16, String)>> + Send {
+fn send(_: Here, _: Call) -> impl Future<Output = Answer<(u16, String)>> + Send {
     async { Err(local_problem("no_api", "Built without a side.".to_owned())) }
 }
 

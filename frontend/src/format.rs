@@ -101,7 +101,7 @@ pub(crate) fn relative(at: Timestamp, now: OffsetDateTime) -> String {
 /// `0193a7c4-5e10-…` → `0193a7…b41c`; short ids stay whole.
 pub(crate) fn short(id: &str) -> String {
     let chars: Vec<char> = id.chars().collect();
-    if chars.len() <= 16 {
+    if chars.len() <= 20 {
         return id.to_owned();
     }
     let head: String = chars[..6].iter().collect();

@@ -49,12 +49,18 @@ glyphs! {
 }
 
 /// Draws a glyph, hidden from assistive technology: the word beside it says the same.
-pub(crate) fn icon(glyph: Icon) -> impl IntoView {
-    view! { <svg class="icon" viewBox="0 0 16 16" aria-hidden="true" inner_html=glyph.paths()></svg> }
+pub(crate) fn icon(glyph: Icon) -> AnyView {
+    view! { <svg class="icon" viewBox="0 0 16 16" aria-hidden="true" inner_html=glyph.paths()></svg> }.into_any()
+}
+
+/// The same in a state's colour, where the word is elsewhere in the line.
+pub(crate) fn toned(tone: &'static str, glyph: Icon) -> AnyView {
+    view! { <svg class="icon" viewBox="0 0 16 16" aria-hidden="true" data-state=tone inner_html=glyph.paths()></svg> }
+        .into_any()
 }
 
 /// The flag and the name.
-pub(crate) fn wordmark() -> impl IntoView {
+pub(crate) fn wordmark() -> AnyView {
     view! {
         <a class="wordmark" href="/">
             <svg viewBox="0 0 16 20" aria-hidden="true">
@@ -64,4 +70,5 @@ pub(crate) fn wordmark() -> impl IntoView {
             "Lazaret"
         </a>
     }
+    .into_any()
 }

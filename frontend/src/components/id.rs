@@ -5,13 +5,13 @@ use crate::format;
 use leptos::prelude::*;
 
 /// An id that links to what it names, and can be copied.
-pub(crate) fn id_link(href: String, id: String) -> impl IntoView {
+pub(crate) fn id_link(href: String, id: String) -> AnyView {
     let short = format::short(&id);
-    view! { <span class="id"><a href=href title=id.clone()>{short}</a>{copy(id)}</span> }
+    view! { <span class="id"><a href=href title=id.clone()>{short}</a>{copy(id)}</span> }.into_any()
 }
 
 /// A button that copies `text`.
-pub(crate) fn copy(text: String) -> impl IntoView {
+pub(crate) fn copy(text: String) -> AnyView {
     let hydrated = use_hydrated();
     let copied = RwSignal::new(false);
     let label = format!("Copy {text}");
@@ -33,6 +33,7 @@ pub(crate) fn copy(text: String) -> impl IntoView {
             {move || if copied.get() { icon(Icon::Check).into_any() } else { icon(Icon::Copy).into_any() }}
         </button>
     }
+    .into_any()
 }
 
 fn web_sys_window() -> Option<web_sys::Window> {

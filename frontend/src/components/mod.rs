@@ -14,9 +14,9 @@ mod when;
 pub(crate) use act::{ActButton, Hydrated, use_hydrated};
 pub(crate) use dialog::{ActDialog, Answered, Asked, Outcome, outcome};
 pub(crate) use held_list::{HeldList, NewRows};
-pub(crate) use icon::{Icon, icon, wordmark};
+pub(crate) use icon::{Icon, icon, toned, wordmark};
 pub(crate) use id::{copy, id_link};
-pub(crate) use loading::{empty, loaded};
+pub(crate) use loading::{Beside, empty, loaded};
 pub(crate) use number::{none, num, optional, reading};
 pub(crate) use problem::{banner, problem_page, set_status};
 pub(crate) use state::{Badge, state, tag};
@@ -25,6 +25,6 @@ pub(crate) use when::{ago, when, when_ago};
 use leptos::prelude::*;
 
 /// One line of `.facts`.
-pub(crate) fn fact(name: &'static str, value: impl IntoView) -> impl IntoView {
-    view! { <div><dt>{name}</dt><dd>{value}</dd></div> }
+pub(crate) fn fact(name: &'static str, value: impl IntoView) -> AnyView {
+    view! { <div><dt>{name}</dt><dd>{value}</dd></div> }.into_any()
 }

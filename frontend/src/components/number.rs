@@ -5,13 +5,13 @@ use domain::api::Reading;
 use leptos::prelude::*;
 
 /// A count.
-pub(crate) fn num(value: i64) -> impl IntoView {
-    view! { <span class="num">{format::count(value)}</span> }
+pub(crate) fn num(value: i64) -> AnyView {
+    view! { <span class="num">{format::count(value)}</span> }.into_any()
 }
 
 /// An unknown: the dash, a short reason beside it and a longer one on hover.
-pub(crate) fn none(reason: impl Into<String>, title: impl Into<String>) -> impl IntoView {
-    view! { <span class="none" title=title.into()>"—"<small>{reason.into()}</small></span> }
+pub(crate) fn none(reason: impl Into<String>, title: impl Into<String>) -> AnyView {
+    view! { <span class="none" title=title.into()>"—"<small>{reason.into()}</small></span> }.into_any()
 }
 
 /// A counter of a message, which may be absent from it.

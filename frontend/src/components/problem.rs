@@ -6,7 +6,7 @@ use domain::api::Problem;
 use leptos::prelude::*;
 
 /// A refusal or failure beside what was tried.
-pub(crate) fn banner(problem: &Problem) -> impl IntoView + use<> {
+pub(crate) fn banner(problem: &Problem) -> AnyView {
     let errors = problem
         .errors
         .iter()
@@ -25,11 +25,11 @@ pub(crate) fn banner(problem: &Problem) -> impl IntoView + use<> {
                 {facts}
             </div>
         </div>
-    }
+    }.into_any()
 }
 
 /// In place of a page.
-pub(crate) fn problem_page(problem: &Problem) -> impl IntoView + use<> {
+pub(crate) fn problem_page(problem: &Problem) -> AnyView {
     set_status(problem.status);
     let (glyph, heading) = match problem.status {
         401 => (Icon::Key, "Log in to see this"),
@@ -50,7 +50,7 @@ pub(crate) fn problem_page(problem: &Problem) -> impl IntoView + use<> {
             <div class="acts">{next}</div>
             <small>{(problem.status > 0).then(|| format!("{} · ", problem.status))}<code>{problem.code.clone()}</code>{request(problem)}</small>
         </div>
-    }
+    }.into_any()
 }
 
 fn request(problem: &Problem) -> impl IntoView + use<> {

@@ -16,22 +16,22 @@ pub(crate) struct Badge {
 
 impl Badge {
     /// In a line or a cell.
-    pub(crate) fn view(self) -> impl IntoView + use<> {
+    pub(crate) fn view(self) -> AnyView {
         state(self.tone, self.icon, self.word)
     }
 
     /// On its own ground, beside a title.
-    pub(crate) fn tag(self) -> impl IntoView + use<> {
+    pub(crate) fn tag(self) -> AnyView {
         tag(self.tone, self.icon, self.word)
     }
 }
 
 /// A state with a word of its own.
-pub(crate) fn state(tone: &'static str, glyph: Icon, word: impl Into<String>) -> impl IntoView {
-    view! { <span class="state" data-state=tone>{icon(glyph)}{word.into()}</span> }
+pub(crate) fn state(tone: &'static str, glyph: Icon, word: impl Into<String>) -> AnyView {
+    view! { <span class="state" data-state=tone>{icon(glyph)}{word.into()}</span> }.into_any()
 }
 
 /// A state beside a title, with a word of its own.
-pub(crate) fn tag(tone: &'static str, glyph: Icon, word: impl Into<String>) -> impl IntoView {
-    view! { <span class="state tag" data-state=tone>{icon(glyph)}{word.into()}</span> }
+pub(crate) fn tag(tone: &'static str, glyph: Icon, word: impl Into<String>) -> AnyView {
+    view! { <span class="state tag" data-state=tone>{icon(glyph)}{word.into()}</span> }.into_any()
 }

@@ -252,7 +252,7 @@ fn link(entry: &AuditEntry) -> Option<String> {
     }
 }
 
-fn detail(entry: &AuditEntry) -> impl IntoView + use<> {
+fn detail(entry: &AuditEntry) -> AnyView {
     let roles = entry.actor.roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ");
     let json = |value: &Option<serde_json::Value>| match value {
         Some(value) => {
@@ -278,7 +278,7 @@ fn detail(entry: &AuditEntry) -> impl IntoView + use<> {
             {fact("address", optional(&entry.ip))}
             {fact("entry", view! { <span class="id">{format::short(&id)}{copy(id.clone())}</span> })}
         </dl>
-    }
+    }.into_any()
 }
 
 #[cfg(test)]

@@ -156,7 +156,7 @@ fn label_of(command: Command, cohort: &Cohort) -> String {
 }
 
 /// What the act will do, in a sentence and in facts.
-fn says(command: Command, cohort: &Cohort) -> impl IntoView + use<> {
+fn says(command: Command, cohort: &Cohort) -> AnyView {
     let queue = cohort.row.queue.name.clone();
     let left = format::messages(left(cohort));
     let lead = match command {
@@ -198,10 +198,10 @@ fn says(command: Command, cohort: &Cohort) -> impl IntoView + use<> {
         Command::StartCanary | Command::NextCanary | Command::CanaryAgain | Command::Expand | Command::Resume
     );
     let facts = publishes.then(|| publishing_facts(command, cohort));
-    view! { <p class="lead">{lead}</p>{facts} }
+    view! { <p class="lead">{lead}</p>{facts} }.into_any()
 }
 
-fn publishing_facts(command: Command, cohort: &Cohort) -> impl IntoView + use<> {
+fn publishing_facts(command: Command, cohort: &Cohort) -> AnyView {
     let receivers = match &cohort.target.receivers {
         Some(receivers) => receivers.join(", "),
         None => "not known: the management API doesn’t answer".to_owned(),
@@ -226,4 +226,5 @@ fn publishing_facts(command: Command, cohort: &Cohort) -> impl IntoView + use<> 
             {fact("plan", view! { <code>{format::short(&cohort.plan_digest)}</code> })}
         </dl>
     }
+    .into_any()
 }

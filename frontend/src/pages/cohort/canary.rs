@@ -8,7 +8,7 @@ use domain::api::{Canary, Cohort, ExpectationResult, ProbeSample};
 use leptos::prelude::*;
 
 /// Every canary that ran, the latest last.
-pub(super) fn canaries(cohort: &Cohort) -> impl IntoView + use<> {
+pub(super) fn canaries(cohort: &Cohort) -> AnyView {
     if cohort.canaries.is_empty() {
         return view! { <p class="note">"No canary has run yet."</p> }.into_any();
     }
@@ -17,7 +17,7 @@ pub(super) fn canaries(cohort: &Cohort) -> impl IntoView + use<> {
         .into_any()
 }
 
-fn one(canary: &Canary, probe: &str) -> impl IntoView + use<> {
+fn one(canary: &Canary, probe: &str) -> AnyView {
     let reason = canary.verdict_reason.as_deref().map(|why| format!(": {}", format::words(why)));
     let rows = canary.expectations.iter().map(expectation).collect_view();
     let confirmed = match canary.confirmed_at {
@@ -59,10 +59,10 @@ fn one(canary: &Canary, probe: &str) -> impl IntoView + use<> {
             <div><dt>"attributed by"</dt><dd>{attributed}</dd></div>
             <div><dt>"executed by"</dt><dd>{version}</dd></div>
         </dl>
-    }
+    }.into_any()
 }
 
-fn expectation(one: &ExpectationResult) -> impl IntoView + use<> {
+fn expectation(one: &ExpectationResult) -> AnyView {
     let found = match &one.found {
         Some(value) => format::json(value).into_any(),
         None => none("nothing", "The probe’s rows have nothing there.").into_any(),
@@ -72,7 +72,7 @@ fn expectation(one: &ExpectationResult) -> impl IntoView + use<> {
         Some(false) => state("poison", Icon::Stop, "differs").into_any(),
         None => state("unknown", Icon::Unknown, "no data").into_any(),
     };
-    view! { <tr><th scope="row">{one.expected.clone()}</th><td>{found}</td><td>{result}</td></tr> }
+    view! { <tr><th scope="row">{one.expected.clone()}</th><td>{found}</td><td>{result}</td></tr> }.into_any()
 }
 
 fn sample(sample: Option<&ProbeSample>) -> AnyView {

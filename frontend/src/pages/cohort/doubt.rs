@@ -1,12 +1,16 @@
 //! What is in doubt: published, outcome unknown. Each with its evidence and the two ways out.
 
-use super::{Shown, count_of, items::glyph};
+use super::{
+    Shown, count_of,
+    items::glyph,
+    opened::{Parts, items_path},
+};
 use crate::{
     api::{Method, act, get},
-    components::{ActButton, ActDialog, Answered, Asked, Icon, outcome, state, when, when_ago},
+    components::{ActButton, ActDialog, Answered, Asked, Beside, Icon, outcome, state, when, when_ago},
     format,
     frame::use_me,
-    live::{Topic, keep_fresh},
+    live::Topic,
 };
 use domain::{
     api::{CohortItem, Page, Reason, Resolve, ResolveOutcome},
@@ -17,28 +21,24 @@ use leptos::prelude::*;
 
 /// A card per item.
 #[component]
-pub(super) fn Doubts(shown: Shown) -> impl IntoView {
+pub(super) fn Doubts(shown: Shown, parts: Parts) -> impl IntoView {
     let id = shown.with_untracked(|cohort| cohort.row.id);
     let any = Memo::new(move |_| shown.with(|cohort| count_of(cohort, ItemState::InDoubt) > 0));
     move || {
         any.get().then(|| {
-            let path = format!("/cohorts/{id}/items?state=in_doubt&limit=50");
-            let items = RwSignal::new(None::<Page<CohortItem>>);
-            let first = Resource::new(|| (), {
-                let path = path.clone();
-                move |()| get::<Page<CohortItem>>(&path)
-            });
-            keep_fresh(items, &[Topic::Cohorts], move || {
-                let answer = get::<Page<CohortItem>>(&path);
-                async move { answer.await.map(Some) }
-            });
-            crate::components::loaded(first, move |page| {
-                items.set(Some(page));
+            let read = move || get(&shown.with_untracked(|cohort| items_path(cohort, ItemState::InDoubt.as_str())));
+            let first = parts.try_update_value(|parts| parts.doubts.take()).flatten();
+            Beside::<Page<CohortItem>>::new(first, &[Topic::Cohorts], read).show(move |page| {
                 view! {
-                    <For each=move || items.get().map(|page| page.items).unwrap_or_default() key=|item| (item.id, item.evidence.len(), item.pending_resolution.is_some()) let:item>
+                    <For
+                        each=move || page.get().items
+                        key=|item| (item.id, item.evidence.len(), item.pending_resolution.is_some())
+                        let:item
+                    >
                         <Doubt shown cohort=id item />
                     </For>
                 }
+                .into_any()
             })
         })
     }

@@ -4,13 +4,14 @@ use super::{
     Shown,
     expectations::Expectations,
     fields::Fields,
+    opened::{Parts, items_path},
     preflight::{findings, summary},
     review::reviewer,
 };
 use crate::{
     api::{Acting, Method, act, get, new_key},
     clock::use_clock,
-    components::{ActButton, Icon, banner, num, state},
+    components::{ActButton, Beside, Icon, banner, num, state},
     format,
     frame::use_me,
 };
@@ -34,7 +35,7 @@ impl Errors {
 
 /// The form.
 #[component]
-pub(super) fn Editor(shown: Shown) -> impl IntoView {
+pub(super) fn Editor(shown: Shown, parts: Parts) -> impl IntoView {
     let clock = use_clock();
     let fields = StoredValue::new(shown.with_untracked(|cohort| Fields::of(cohort, clock)));
     let fields = fields.get_value();
@@ -81,7 +82,7 @@ pub(super) fn Editor(shown: Shown) -> impl IntoView {
     view! {
         <div class="stack">
             <Selection shown />
-            <Strata shown fields />
+            <Strata shown parts fields />
             <section class="panel" aria-labelledby="h-preflight">
                 <header><h2 id="h-preflight">"Pre-flight"</h2><span class="meta">"run at each save and at submit"</span></header>
                 {move || shown.with(|cohort| findings(cohort, |finding| accept(finding, fields)))}
@@ -132,10 +133,15 @@ fn Selection(shown: Shown) -> impl IntoView {
 
 /// Alike messages, each with the one canary that proves them.
 #[component]
-fn Strata(shown: Shown, fields: Fields) -> impl IntoView {
-    let id = shown.with_untracked(|cohort| cohort.row.id);
+fn Strata(shown: Shown, parts: Parts, fields: Fields) -> impl IntoView {
     // candidates to choose from: the first items of the cohort
-    let items = Resource::new(|| (), move |()| get::<Page<CohortItem>>(&format!("/cohorts/{id}/items?limit=200")));
+    let first = parts.try_update_value(|parts| parts.items.take()).flatten();
+    let items =
+        Beside::<Page<CohortItem>>::new(
+            first,
+            &[],
+            move || get(&shown.with_untracked(|cohort| items_path(cohort, ""))),
+        );
     let rows = move |items: Vec<CohortItem>| {
         shown.with(|cohort| {
             cohort
@@ -184,8 +190,8 @@ fn Strata(shown: Shown, fields: Fields) -> impl IntoView {
     view! {
         <section class="panel" aria-labelledby="h-strata">
             <header><h2 id="h-strata">"Strata"</h2><span class="meta">"alike: same fingerprint, same target"</span></header>
-            {crate::components::loaded(items, move |page| {
-                let rows = move || rows(page.items.clone());
+            {items.show(move |page| {
+                let rows = move || rows(page.get().items);
                 view! {
                     <div class="table-box" tabindex="0" role="region" aria-label="Strata, table">
                         <table class="table by-card">
@@ -202,6 +208,7 @@ fn Strata(shown: Shown, fields: Fields) -> impl IntoView {
                         </table>
                     </div>
                 }
+                .into_any()
             })}
             <p class="note">"Each stratum proves itself with its own canary, one after another, before anything expands."</p>
         </section>
@@ -222,7 +229,7 @@ fn accept(finding: &Finding, fields: Fields) -> AnyView {
             })
         }
     };
-    let many = format::messages(finding.count);
+    let many = if finding.items.is_empty() { "the whole cohort".to_owned() } else { format::messages(finding.count) };
     view! { <label class="check"><input type="checkbox" prop:checked=chosen on:change=toggle /><span>"I accept "<code>{code}</code>" for "{many}</span></label> }
         .into_any()
 }
@@ -234,7 +241,7 @@ fn field(
     value: RwSignal<String>,
     unit: &'static str,
     (errors, pointer): (Errors, &'static str),
-) -> impl IntoView {
+) -> AnyView {
     let error = move || errors.at(pointer);
     let kind = if matches!(id, "draft-expires" | "draft-run-by") { "datetime-local" } else { "text" };
     let error_id = format!("{id}-error");
@@ -247,10 +254,10 @@ fn field(
             </span>
             <span class="error" id=error_id>{error}</span>
         </div>
-    }
+    }.into_any()
 }
 
-fn what_changed(fields: Fields, errors: Errors) -> impl IntoView {
+fn what_changed(fields: Fields, errors: Errors) -> AnyView {
     let kinds = [
         ("", "nothing is stated"),
         ("worker_version", "worker version"),
@@ -284,10 +291,10 @@ fn what_changed(fields: Fields, errors: Errors) -> impl IntoView {
                 {field("Workers at least", "draft-version", fields.min_version, "", (errors, "/condition_fixed/min_worker_version"))}
             </div>
         </section>
-    }
+    }.into_any()
 }
 
-fn canary(fields: Fields, errors: Errors) -> impl IntoView {
+fn canary(fields: Fields, errors: Errors) -> AnyView {
     view! {
         <section class="panel" aria-labelledby="h-proof">
             <header><h2 id="h-proof">"How the canary’s effect is proved"</h2><span class="meta">"absent before, as expected after, this redrive’s"</span></header>
@@ -307,10 +314,10 @@ fn canary(fields: Fields, errors: Errors) -> impl IntoView {
             <Expectations lines=fields.expect />
             <span class="error">{move || errors.at("/canary/expect").or_else(|| errors.at("/canary/items"))}</span>
         </section>
-    }
+    }.into_any()
 }
 
-fn expansion(fields: Fields, errors: Errors) -> impl IntoView {
+fn expansion(fields: Fields, errors: Errors) -> AnyView {
     view! {
         <section class="panel" aria-labelledby="h-expansion">
             <header><h2 id="h-expansion">"Expansion"</h2></header>
@@ -330,16 +337,16 @@ fn expansion(fields: Fields, errors: Errors) -> impl IntoView {
                 </div>
             </div>
         </section>
-    }
+    }.into_any()
 }
 
-fn limits(fields: Fields, errors: Errors) -> impl IntoView {
+fn limits(fields: Fields, errors: Errors) -> AnyView {
     view! {
         <section class="panel" aria-labelledby="h-limits">
             <header><h2 id="h-limits">"Limits in time"</h2></header>
             <div class="fields">
                 {field("May be started until", "draft-expires", fields.expires, "UTC", (errors, "/expires_at"))}
-                {field("Must be done by", "draft-run-by", fields.run_by, "UTC, then it aborts by itself", (errors, "/run_by"))}
+                {field("Aborts by itself at", "draft-run-by", fields.run_by, "UTC", (errors, "/run_by"))}
                 <div class="field">
                     <span class="label">"Expiration"</span>
                     <label class="check">
@@ -350,4 +357,5 @@ fn limits(fields: Fields, errors: Errors) -> impl IntoView {
             </div>
         </section>
     }
+    .into_any()
 }

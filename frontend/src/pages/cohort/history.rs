@@ -2,7 +2,7 @@
 
 use super::Shown;
 use crate::{
-    components::{icon, when},
+    components::{toned, when},
     format, words,
 };
 use domain::api::StageEntry;
@@ -23,15 +23,16 @@ pub(super) fn History(shown: Shown) -> impl IntoView {
     }
 }
 
-fn entry(entry: &StageEntry) -> impl IntoView + use<> {
+fn entry(entry: &StageEntry) -> AnyView {
     let badge = words::cohort(entry.state);
     let who = entry.by.as_ref().map_or_else(|| "lazaret".to_owned(), |by| by.username.clone());
     let reason = entry.reason.as_deref().map(|why| format!("“{}”", format::words(why)));
     view! {
         <li>
             {when(entry.at)}
-            <span class="state" data-state=badge.tone>{icon(badge.icon)}</span>
+            {toned(badge.tone, badge.icon)}
             <p>{badge.word}", by "{who}<small>{reason}</small></p>
         </li>
     }
+    .into_any()
 }

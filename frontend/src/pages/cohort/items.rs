@@ -1,11 +1,14 @@
 //! The items: every message of the cohort, with its state here.
 
-use super::Shown;
+use super::{
+    Shown,
+    opened::{Parts, items_path},
+};
 use crate::{
     api::get,
-    components::{Icon, icon, loaded, none, num, when},
+    components::{Beside, Icon, icon, none, num, when},
     format,
-    live::{Topic, keep_fresh},
+    live::Topic,
     words,
 };
 use domain::{
@@ -17,14 +20,20 @@ use leptos_router::hooks::use_query_map;
 
 /// In the order of the plan; filtered by `?item_state=`.
 #[component]
-pub(super) fn Items(shown: Shown) -> impl IntoView {
+pub(super) fn Items(shown: Shown, parts: Parts) -> impl IntoView {
     let id = shown.with_untracked(|cohort| cohort.row.id);
     let query = use_query_map();
     let state = Memo::new(move |_| query.with(|query| query.get("item_state")).unwrap_or_default());
-    let path = move |state: &str| {
-        format!("/cohorts/{id}/items{}", crate::api::query([("state", state.to_owned()), ("limit", "200".to_owned())]))
-    };
-    let page = Resource::new(move || state.get(), move |state| get::<Page<CohortItem>>(&path(&state)));
+    let read = move || get(&shown.with_untracked(|cohort| items_path(cohort, &state.get_untracked())));
+    let first = parts.try_update_value(|parts| parts.items.take()).flatten();
+    let page = Beside::new(first, &[Topic::Cohorts], read);
+    Effect::new(move |before: Option<String>| {
+        let now = state.get();
+        if before.is_some_and(|before| before != now) {
+            page.take(untrack(read));
+        }
+        now
+    });
     let states = move || {
         shown.with(|cohort| {
             let all = view! { <a href=format!("/cohorts/{id}?tab=items") aria-current=(state.get().is_empty()).then_some("true") data-noscroll="">"all"</a> };
@@ -38,17 +47,12 @@ pub(super) fn Items(shown: Shown) -> impl IntoView {
     };
     view! {
         <div class="filters"><div class="segmented" role="group" aria-label="State">{states}</div></div>
-        {loaded(page, move |page| view! { <Listing page path=path(&state.get_untracked()) /> })}
+        {page.show(|page| view! { <Listing page /> }.into_any())}
     }
 }
 
 #[component]
-fn Listing(page: Page<CohortItem>, path: String) -> impl IntoView {
-    let page = RwSignal::new(page);
-    keep_fresh(page, &[Topic::Cohorts], {
-        let path = path.clone();
-        move || get(&path)
-    });
+fn Listing(page: RwSignal<Page<CohortItem>>) -> impl IntoView {
     let more = move || {
         page.with(|page| {
             let shown = i64::try_from(page.items.len()).unwrap_or(i64::MAX);
@@ -82,7 +86,7 @@ fn Listing(page: Page<CohortItem>, path: String) -> impl IntoView {
     }
 }
 
-fn row(item: &CohortItem) -> impl IntoView + use<> {
+fn row(item: &CohortItem) -> AnyView {
     let message = format!("/quarantine/{}", item.quarantine_id);
     let job = match &item.job_id {
         Some(job) => format::short(&job.to_string()).into_any(),
@@ -107,7 +111,7 @@ fn row(item: &CohortItem) -> impl IntoView + use<> {
             <td data-label="Confirmed">{time(item.confirmed_at, "no")}</td>
             <td class="fill lead">{item.state_reason.as_deref().map(format::words)}</td>
         </tr>
-    }
+    }.into_any()
 }
 
 /// Kept for the doubt cards: a glyph in an evidence list.

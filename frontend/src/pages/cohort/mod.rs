@@ -8,6 +8,7 @@ mod expectations;
 mod fields;
 mod history;
 mod items;
+mod opened;
 mod plan;
 mod preflight;
 mod replay;
@@ -15,7 +16,7 @@ mod review;
 mod stages;
 
 use crate::{
-    api::{encode, get},
+    api::get,
     components::{Icon, id_link, loaded, num, tag, when_ago},
     format,
     live::{Topic, on_change},
@@ -28,7 +29,11 @@ use domain::{
 use leptos::prelude::*;
 use leptos_meta::Title;
 use leptos_router::hooks::{use_params_map, use_query_map};
-use {acts::Acts, stages::stages};
+use {
+    acts::Acts,
+    opened::{Opened, open},
+    stages::stages,
+};
 
 /// The cohort that a page shows; acts put their answer here at once.
 #[derive(Clone, Copy)]
@@ -71,26 +76,29 @@ impl Shown {
 #[component]
 pub(crate) fn CohortPage() -> impl IntoView {
     let params = use_params_map();
+    let query = use_query_map();
     let id = Memo::new(move |_| params.with(|params| params.get("id")).unwrap_or_default());
-    let cohort = Resource::new(move || id.get(), |id| get::<Cohort>(&format!("/cohorts/{}", encode(&id))));
-    loaded(cohort, |cohort| view! { <CohortView cohort /> })
+    let opened = Resource::new(
+        move || id.get(),
+        move |id| {
+            let param = |name: &str| query.with_untracked(|query| query.get(name)).unwrap_or_default();
+            open(&id, param("tab"), param("item_state"))
+        },
+    );
+    loaded(opened, |opened| view! { <CohortView opened /> })
 }
 
 #[component]
-fn CohortView(cohort: Cohort) -> impl IntoView {
-    let id = cohort.row.id;
-    let title = format!("{} · Lazaret", cohort.row.title);
-    let shown = Shown(RwSignal::new(cohort));
+fn CohortView(opened: Opened) -> impl IntoView {
+    let id = opened.cohort.row.id;
+    let title = format!("{} · Lazaret", opened.cohort.row.title);
+    let shown = Shown(RwSignal::new(opened.cohort.clone()));
+    let parts = StoredValue::new(opened);
     on_change(&[Topic::Cohorts, Topic::Freeze], move || shown.reread());
     let query = use_query_map();
-    let replays = Memo::new(move |_| shown.with(|cohort| has_replay(cohort.row.state, &cohort.stages)));
     let tab = Memo::new(move |_| {
         let asked = query.with(|query| query.get("tab")).unwrap_or_default();
-        match asked.as_str() {
-            "items" | "replay" | "history" | "plan" => asked,
-            _ if replays.get_untracked() => "replay".to_owned(),
-            _ => "plan".to_owned(),
-        }
+        shown.with_untracked(|cohort| opened::tab(&asked, cohort))
     });
     let draft = Memo::new(move |_| shown.with(|cohort| cohort.row.state == CohortState::Draft));
     view! {
@@ -111,12 +119,12 @@ fn CohortView(cohort: Cohort) -> impl IntoView {
                 view! { <a href=href aria-current=current data-noscroll="">{label}{count}</a> }
             }).collect_view()}
         </nav>
-        {move || match (tab.get().as_str(), draft.get()) {
-            ("items", _) => view! { <items::Items shown /> }.into_any(),
-            ("replay", _) => view! { <replay::ReplayView shown /> }.into_any(),
+        {move || match (tab.get(), draft.get()) {
+            ("items", _) => view! { <items::Items shown parts /> }.into_any(),
+            ("replay", _) => view! { <replay::ReplayView shown parts /> }.into_any(),
             ("history", _) => view! { <history::History shown /> }.into_any(),
-            (_, true) => view! { <editor::Editor shown /> }.into_any(),
-            (_, false) => view! { <review::PlanAndReview shown /> }.into_any(),
+            (_, true) => view! { <editor::Editor shown parts /> }.into_any(),
+            (_, false) => view! { <review::PlanAndReview shown parts /> }.into_any(),
         }}
     }
 }
@@ -130,7 +138,7 @@ fn count_of(cohort: &Cohort, state: ItemState) -> i64 {
     cohort.row.counts.iter().filter(|one| one.state == state).map(|one| one.count).sum()
 }
 
-fn head(cohort: &Cohort) -> impl IntoView + use<> {
+fn head(cohort: &Cohort) -> AnyView {
     let row = &cohort.row;
     let doubt = count_of(cohort, ItemState::InDoubt);
     let doubt = (doubt > 0).then(|| tag("doubt", Icon::Doubt, format!("{} in doubt", format::count(doubt))));
@@ -168,6 +176,7 @@ fn head(cohort: &Cohort) -> impl IntoView + use<> {
             </p>
         </div>
     }
+    .into_any()
 }
 
 /// A stored reason as a sentence's beginning.

@@ -6,7 +6,7 @@ use domain::api::{Attribution, Cohort, ConditionFixed, ConditionKind, ExpectOp, 
 use leptos::prelude::*;
 
 /// The clauses.
-pub(super) fn plan(cohort: &Cohort) -> impl IntoView + use<> {
+pub(super) fn plan(cohort: &Cohort) -> AnyView {
     let draft = &cohort.draft;
     let strata = cohort
         .strata
@@ -31,11 +31,11 @@ pub(super) fn plan(cohort: &Cohort) -> impl IntoView + use<> {
             {clause("Expansion", expansion(cohort))}
             {clause("Guards", view! { <p>"No guards: nothing but the plan’s own limits, the freeze and a person stops this replay."</p> })}
         </ol>
-    }
+    }.into_any()
 }
 
-fn clause(name: &'static str, body: impl IntoView) -> impl IntoView {
-    view! { <li><h3>{name}</h3><div>{body}</div></li> }
+fn clause(name: &'static str, body: impl IntoView) -> AnyView {
+    view! { <li><h3>{name}</h3><div>{body}</div></li> }.into_any()
 }
 
 pub(super) const fn condition_word(kind: ConditionKind) -> &'static str {
@@ -47,7 +47,7 @@ pub(super) const fn condition_word(kind: ConditionKind) -> &'static str {
     }
 }
 
-fn condition(fixed: Option<&ConditionFixed>) -> impl IntoView + use<> {
+fn condition(fixed: Option<&ConditionFixed>) -> AnyView {
     let text = match fixed {
         Some(fixed) => {
             let version = fixed
@@ -63,10 +63,10 @@ fn condition(fixed: Option<&ConditionFixed>) -> impl IntoView + use<> {
         }
         None => "Nothing is stated to be fixed, and payloads are not corrected.".to_owned(),
     };
-    view! { <p>{text}" "<span class="note">"A permanent class needs a condition fixed."</span></p> }
+    view! { <p>{text}" "<span class="note">"A permanent class needs a condition fixed."</span></p> }.into_any()
 }
 
-fn target(cohort: &Cohort) -> impl IntoView + use<> {
+fn target(cohort: &Cohort) -> AnyView {
     let target = &cohort.target;
     let exchange = if target.exchange.is_empty() {
         "The default exchange".to_owned()
@@ -82,17 +82,18 @@ fn target(cohort: &Cohort) -> impl IntoView + use<> {
         <p>{exchange}" → "<code>{target.routing_key.clone()}</code>", "{default}"."</p>
         <div class="specs"><span>{receivers}</span></div>
     }
+    .into_any()
 }
 
-fn generation(cohort: &Cohort) -> impl IntoView + use<> {
+fn generation(cohort: &Cohort) -> AnyView {
     let text = match cohort.row.generation {
         Some(generation) => format!("{generation}. "),
         None => "Given out on approval, above every earlier one. ".to_owned(),
     };
-    view! { <p>{text}<code>"attempt"</code>" is not reset."</p> }
+    view! { <p>{text}<code>"attempt"</code>" is not reset."</p> }.into_any()
 }
 
-fn canary(cohort: &Cohort) -> impl IntoView + use<> {
+fn canary(cohort: &Cohort) -> AnyView {
     let Some(plan) = cohort.draft.canary.clone() else {
         return view! { <p>"No canary is planned yet: a plan without one can’t be submitted."</p> }.into_any();
     };
@@ -132,7 +133,7 @@ pub(super) fn expectation(one: &Expectation) -> String {
     }
 }
 
-fn expansion(cohort: &Cohort) -> impl IntoView + use<> {
+fn expansion(cohort: &Cohort) -> AnyView {
     let Some(plan) = cohort.draft.expansion.clone() else {
         return view! { <p>"No expansion is planned yet."</p> }.into_any();
     };

@@ -7,8 +7,11 @@ use crate::{
 use domain::api::{Cohort, Finding};
 use leptos::prelude::*;
 
+/// How many messages of a finding are listed before the rest folds away.
+const SHOWN: usize = 8;
+
 /// One line for the plan.
-pub(super) fn summary(cohort: &Cohort) -> impl IntoView + use<> {
+pub(super) fn summary(cohort: &Cohort) -> AnyView {
     let flight = &cohort.preflight;
     let refused = flight.refusals.len();
     let open = flight.warnings.iter().filter(|warning| !warning.accepted).count();
@@ -21,7 +24,7 @@ pub(super) fn summary(cohort: &Cohort) -> impl IntoView + use<> {
         }
         Some(_) => state("well", Icon::Check, "pre-flight clean").into_any(),
     };
-    view! { <p>{mark}{flight.at.map(|at| view! { " "<span class="note">"read "{when(at)}</span> })}</p> }
+    view! { <p>{mark}{flight.at.map(|at| view! { " "<span class="note">"read "{when(at)}</span> })}</p> }.into_any()
 }
 
 /// Every finding. `accept` draws the box of a warning, where it may be accepted here.
@@ -46,12 +49,16 @@ pub(super) fn findings(cohort: &Cohort, accept: impl Fn(&Finding) -> AnyView) ->
     view! { <ul class="findings">{refusals}{warnings}</ul> }.into_any()
 }
 
-fn one(finding: &Finding, tone: &'static str, glyph: Icon, word: &'static str, side: AnyView) -> impl IntoView + use<> {
-    let items = finding
-        .items
-        .iter()
-        .map(|id| view! { <a class="mono" href=format!("/quarantine/{id}")>{format::short(&id.to_string())}</a>" " })
-        .collect_view();
+fn one(finding: &Finding, tone: &'static str, glyph: Icon, word: &'static str, side: AnyView) -> AnyView {
+    let link = |id: &domain::ids::QuarantineId| {
+        view! { <a class="mono" href=format!("/quarantine/{id}")>{format::short(&id.to_string())}</a>" " }
+    };
+    let (some, rest) = finding.items.split_at(finding.items.len().min(SHOWN));
+    let rest = (!rest.is_empty()).then(|| {
+        let more = format!("{} more", rest.len());
+        view! { <details><summary>{more}</summary>{rest.iter().map(link).collect_view()}</details> }
+    });
+    let items = some.iter().map(link).collect_view();
     let count = if finding.items.is_empty() { "the whole cohort".to_owned() } else { format::messages(finding.count) };
     view! {
         <li data-state=tone>
@@ -60,10 +67,11 @@ fn one(finding: &Finding, tone: &'static str, glyph: Icon, word: &'static str, s
                 <h3>{finding.detail.clone()}</h3>
                 <ul>
                     <li><span>"code"</span><span><code>{finding.code.clone()}</code></span></li>
-                    <li><span>{count}</span><span>{items}</span></li>
+                    <li><span>{count}</span><span>{items}{rest}</span></li>
                 </ul>
             </div>
             <div class="side">{side}</div>
         </li>
     }
+    .into_any()
 }

@@ -1,11 +1,11 @@
 //! The replay: rate and what binds it, items by state, what is in doubt, canaries, decisions.
 
-use super::{Shown, canary::canaries, doubt::Doubts, has_replay};
+use super::{Shown, canary::canaries, doubt::Doubts, has_replay, opened::Parts};
 use crate::{
     api::get,
-    components::{Icon, empty, icon, loaded, none, reading, state, when},
+    components::{Beside, Icon, empty, none, reading, state, toned, when},
     format,
-    live::{Topic, on_change},
+    live::Topic,
     words,
 };
 use domain::api::{Replay, StateCount};
@@ -13,11 +13,11 @@ use leptos::prelude::*;
 
 /// What runs, ran, or would run.
 #[component]
-pub(super) fn ReplayView(shown: Shown) -> impl IntoView {
+pub(super) fn ReplayView(shown: Shown, parts: Parts) -> impl IntoView {
     let started = Memo::new(move |_| shown.with(|cohort| has_replay(cohort.row.state, &cohort.stages)));
     move || {
         if started.get() {
-            view! { <Running shown /> }.into_any()
+            view! { <Running shown parts /> }.into_any()
         } else {
             empty(
                 Icon::Run,
@@ -31,39 +31,28 @@ pub(super) fn ReplayView(shown: Shown) -> impl IntoView {
 }
 
 #[component]
-fn Running(shown: Shown) -> impl IntoView {
+fn Running(shown: Shown, parts: Parts) -> impl IntoView {
     let id = shown.with_untracked(|cohort| cohort.row.id);
-    let replay = Resource::new(|| (), move |()| get::<Replay>(&format!("/cohorts/{id}/replay")));
-    loaded(replay, move |replay| view! { <Board shown replay /> })
-}
-
-#[component]
-fn Board(shown: Shown, replay: Replay) -> impl IntoView {
-    let id = shown.with_untracked(|cohort| cohort.row.id);
-    let replay = RwSignal::new(replay);
-    let reread = move || {
-        let answer = get::<Replay>(&format!("/cohorts/{id}/replay"));
-        leptos::task::spawn_local(async move {
-            if let Ok(fresh) = answer.await
-                && replay.try_get_untracked().is_some_and(|shown| shown != fresh)
-            {
-                replay.try_set(fresh);
-            }
-        });
-    };
-    on_change(&[Topic::Cohorts], reread);
+    let read = move || get::<Replay>(&format!("/cohorts/{id}/replay"));
+    let first = parts.try_update_value(|parts| parts.replay.take()).flatten();
+    let replay = Beside::new(first, &[Topic::Cohorts], read);
     // rates age without any change: while something runs they are read every two seconds
     #[cfg(feature = "hydrate")]
     if let Ok(timer) = set_interval_with_handle(
         move || {
-            if replay.try_with_untracked(|replay| !replay.state.is_terminal()).unwrap_or(false) {
-                reread();
+            if shown.with_untracked(|cohort| !cohort.row.state.is_terminal()) {
+                replay.take(read());
             }
         },
         std::time::Duration::from_secs(2),
     ) {
         on_cleanup(move || timer.clear());
     }
+    replay.show(move |replay| view! { <Board shown parts replay /> }.into_any())
+}
+
+#[component]
+fn Board(shown: Shown, parts: Parts, replay: RwSignal<Replay>) -> impl IntoView {
     view! {
         <div class="replay">
             <section class="panel at-rate" aria-labelledby="h-rate">
@@ -74,7 +63,7 @@ fn Board(shown: Shown, replay: Replay) -> impl IntoView {
                 <header><h2 id="h-tally">"Items by state"</h2></header>
                 {move || replay.with(|replay| tally(&replay.counts))}
             </section>
-            <div class="at-doubt"><Doubts shown /></div>
+            <div class="at-doubt"><Doubts shown parts /></div>
             <section class="panel at-guards" aria-labelledby="h-limits">
                 <header><h2 id="h-limits">"Limits and owner"</h2><span class="meta">"no guards"</span></header>
                 {move || replay.with(limits)}
@@ -91,7 +80,7 @@ fn Board(shown: Shown, replay: Replay) -> impl IntoView {
     }
 }
 
-fn rate(replay: &Replay) -> impl IntoView + use<> {
+fn rate(replay: &Replay) -> AnyView {
     let figure = |name: &'static str, value: String, unit: &'static str| {
         view! { <div><dt>{name}</dt><dd><span class="num big">{value}<span class="unit">{unit}</span></span></dd></div> }
     };
@@ -135,9 +124,10 @@ fn rate(replay: &Replay) -> impl IntoView + use<> {
             </svg>
         </div>
     }
+    .into_any()
 }
 
-fn tally(counts: &[StateCount]) -> impl IntoView + use<> {
+fn tally(counts: &[StateCount]) -> AnyView {
     let total: i64 = counts.iter().map(|one| one.count).sum();
     let scale = |value: i64| value * 1000 / total.max(1);
     let mut x = 0;
@@ -168,10 +158,10 @@ fn tally(counts: &[StateCount]) -> impl IntoView + use<> {
             <svg class="bar wide" viewBox="0 0 1024 12" preserveAspectRatio="none" role="img" aria-label=label>{bars}</svg>
             <ul>{list}</ul>
         </div>
-    }
+    }.into_any()
 }
 
-fn limits(replay: &Replay) -> impl IntoView + use<> {
+fn limits(replay: &Replay) -> AnyView {
     let unfenced = replay
         .unfenced
         .iter()
@@ -194,10 +184,10 @@ fn limits(replay: &Replay) -> impl IntoView + use<> {
             <div><dt>"resumes to"</dt><dd>{replay.resumes_to.map_or("—", |state| words::cohort(state).word)}</dd></div>
             <div><dt>"not fenced"</dt><dd>{if replay.unfenced.is_empty() { "nothing else may go out".into_any() } else { view! { <ul>{unfenced}</ul> }.into_any() }}</dd></div>
         </dl>
-    }
+    }.into_any()
 }
 
-fn decisions(replay: &Replay) -> impl IntoView + use<> {
+fn decisions(replay: &Replay) -> AnyView {
     if replay.decisions.is_empty() {
         return view! { <p class="note">"The governor hasn’t decided anything yet."</p> }.into_any();
     }
@@ -209,7 +199,7 @@ fn decisions(replay: &Replay) -> impl IntoView + use<> {
             view! {
                 <li>
                     {when(decision.at)}
-                    <span class="state" data-state="running">{icon(Icon::Gauge)}</span>
+                    {toned("running", Icon::Gauge)}
                     <p>{decision.decision.clone()}<small>{readings}</small></p>
                 </li>
             }

@@ -1,10 +1,12 @@
 //! Plan and review: what one approves, by digest; who may and who may not; the form, which also posts without scripts.
 
-use super::{Shown, plan::plan, preflight::findings, sentence};
+use super::{Shown, opened::Parts, plan::plan, preflight::findings, sentence};
 use crate::{
     api::{Acting, Answer, Method, act, get, new_key},
-    components::{Badge, Icon, banner, icon, loaded, use_hydrated, when, when_ago},
-    format, words,
+    components::{Badge, Beside, Icon, banner, icon, toned, use_hydrated, when, when_ago},
+    format,
+    live::Topic,
+    words,
 };
 use domain::{
     api::{Approve, Cohort, Comment, ConfirmSession, PlanView, Problem, Reviewer},
@@ -15,7 +17,7 @@ use leptos_router::hooks::use_query_map;
 
 /// The plan, and beside it the review while there is one.
 #[component]
-pub(super) fn PlanAndReview(shown: Shown) -> impl IntoView {
+pub(super) fn PlanAndReview(shown: Shown, parts: Parts) -> impl IntoView {
     let in_review = Memo::new(move |_| shown.with(|cohort| cohort.row.state == CohortState::InReview));
     let refused = use_query_map().with_untracked(|query| query.get("refused"));
     let refused = refused.map(|code| {
@@ -39,7 +41,7 @@ pub(super) fn PlanAndReview(shown: Shown) -> impl IntoView {
             </section>
             <div class="stack">
                 {move || in_review.get().then(|| view! { <ReviewPanel shown /> })}
-                <Canonical shown />
+                <Canonical shown parts />
                 {move || shown.with(reviews)}
             </div>
         </div>
@@ -232,7 +234,7 @@ fn local(code: &str, detail: &str) -> Problem {
     }
 }
 
-pub(super) fn reviewer(reviewer: &Reviewer) -> impl IntoView + use<> {
+pub(super) fn reviewer(reviewer: &Reviewer) -> AnyView {
     let (tone, glyph) = if reviewer.eligible { ("well", Icon::Check) } else { ("unknown", Icon::Lock) };
     view! {
         <li data-state=tone>
@@ -240,9 +242,10 @@ pub(super) fn reviewer(reviewer: &Reviewer) -> impl IntoView + use<> {
             <span><b>{reviewer.user.username.clone()}</b>": "{reviewer.detail.clone()}</span>
         </li>
     }
+    .into_any()
 }
 
-fn reviews(cohort: &Cohort) -> impl IntoView + use<> {
+fn reviews(cohort: &Cohort) -> AnyView {
     let entries = cohort
         .reviews
         .iter()
@@ -254,7 +257,7 @@ fn reviews(cohort: &Cohort) -> impl IntoView + use<> {
             view! {
                 <li>
                     {when(review.at)}
-                    <span class="state" data-state=tone>{icon(glyph)}</span>
+                    {toned(tone, glyph)}
                     <p>{review.by.username.clone()}" "{word}" revision "{review.revision}{valid}<small>{comment}</small></p>
                 </li>
             }
@@ -265,24 +268,24 @@ fn reviews(cohort: &Cohort) -> impl IntoView + use<> {
     } else {
         view! { <ol class="trail timed">{entries}</ol> }.into_any()
     };
-    view! { <section class="panel" aria-labelledby="h-reviews"><header><h2 id="h-reviews">"Reviews"</h2></header>{body}</section> }
+    view! { <section class="panel" aria-labelledby="h-reviews"><header><h2 id="h-reviews">"Reviews"</h2></header>{body}</section> }.into_any()
 }
 
 /// What changed since the last review, and the bytes that the digest is of.
 #[component]
-fn Canonical(shown: Shown) -> impl IntoView {
+fn Canonical(shown: Shown, parts: Parts) -> impl IntoView {
     let id = shown.with_untracked(|cohort| cohort.row.id);
-    let digest = Memo::new(move |_| shown.with(|cohort| cohort.plan_digest.clone()));
-    let plan = Resource::new(move || digest.get(), move |_| get::<PlanView>(&format!("/cohorts/{id}/plan")));
+    let first = parts.try_update_value(|parts| parts.plan.take()).flatten();
+    let plan = Beside::new(first, &[Topic::Cohorts], move || get::<PlanView>(&format!("/cohorts/{id}/plan")));
     view! {
         <section class="panel" aria-labelledby="h-bytes">
             <header><h2 id="h-bytes">"What the digest covers"</h2></header>
-            {loaded(plan, bytes)}
+            {plan.show(|plan| (move || bytes(plan.get())).into_any())}
         </section>
     }
 }
 
-fn bytes(plan: PlanView) -> impl IntoView {
+fn bytes(plan: PlanView) -> AnyView {
     let changes = plan
         .changes
         .iter()
@@ -302,5 +305,5 @@ fn bytes(plan: PlanView) -> impl IntoView {
             <p class="note">"sha256 over the prefix "<code>{plan.digest_prefix.escape_debug().to_string()}</code>" and these bytes:"</p>
             <pre class="code wrap" tabindex="0" role="region" aria-label="Canonical plan">{plan.canonical}</pre>
         </details>
-    }
+    }.into_any()
 }

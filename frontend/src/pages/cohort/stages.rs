@@ -9,7 +9,7 @@ use domain::{
 use leptos::prelude::*;
 
 /// Six places, whatever path was taken; the last is how it ended.
-pub(super) fn stages(cohort: &Cohort) -> impl IntoView + use<> {
+pub(super) fn stages(cohort: &Cohort) -> AnyView {
     let state = cohort.row.state;
     let here = place(state, cohort);
     let size = cohort.row.size;
@@ -52,15 +52,16 @@ pub(super) fn stages(cohort: &Cohort) -> impl IntoView + use<> {
             </li>
         }
     });
-    view! { <ol class="stages" aria-label="Stages">{steps.collect_view()}</ol> }
+    view! { <ol class="stages" aria-label="Stages">{steps.collect_view()}</ol> }.into_any()
 }
 
-fn line(cohort: &Cohort) -> impl IntoView + use<> {
+fn line(cohort: &Cohort) -> AnyView {
     let open = count_of(cohort, ItemState::Held) + count_of(cohort, ItemState::Scheduled);
     let done = if cohort.row.size == 0 { 0 } else { (cohort.row.size - open) * 100 / cohort.row.size };
     view! {
         <svg class="so-far" aria-hidden="true"><line x1="0" y1="1" x2=format!("{done}%") y2="1"></line></svg>
     }
+    .into_any()
 }
 
 fn place(state: State, cohort: &Cohort) -> usize {

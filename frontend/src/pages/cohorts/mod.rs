@@ -80,7 +80,7 @@ fn Listing(state: String, page: Page<CohortRow>) -> impl IntoView {
     }
 }
 
-fn table(rows: &[CohortRow]) -> impl IntoView + use<> {
+fn table(rows: &[CohortRow]) -> AnyView {
     view! {
         <div class="table-box" tabindex="0" role="region" aria-label="Cohorts">
             <table class="table by-card">
@@ -101,9 +101,10 @@ fn table(rows: &[CohortRow]) -> impl IntoView + use<> {
             </table>
         </div>
     }
+    .into_any()
 }
 
-fn row(row: &CohortRow) -> impl IntoView + use<> {
+fn row(row: &CohortRow) -> AnyView {
     let count =
         |wanted: ItemState| row.counts.iter().filter(|one| one.state == wanted).map(|one| one.count).sum::<i64>();
     let generation = match row.generation {
@@ -124,4 +125,5 @@ fn row(row: &CohortRow) -> impl IntoView + use<> {
             <td class="fill lead">{row.state_reason.as_deref().map(format::words)}</td>
         </tr>
     }
+    .into_any()
 }

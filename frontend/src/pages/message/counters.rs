@@ -5,7 +5,7 @@ use domain::api::QuarantinedMessage;
 use leptos::prelude::*;
 
 /// Side by side.
-pub(super) fn counters(message: &QuarantinedMessage) -> impl IntoView + use<> {
+pub(super) fn counters(message: &QuarantinedMessage) -> AnyView {
     let row = &message.row;
     let job = match &row.job_id {
         Some(job) => big(job.to_string(), None),
@@ -34,6 +34,7 @@ pub(super) fn counters(message: &QuarantinedMessage) -> impl IntoView + use<> {
             <div><dt>"redrive_generation"</dt><dd>{generation}<small>"written by Lazaret"{who}</small></dd></div>
         </dl>
     }
+    .into_any()
 }
 
 fn big(value: String, unit: Option<String>) -> AnyView {

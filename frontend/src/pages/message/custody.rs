@@ -22,7 +22,7 @@ pub(super) fn Custody(message: RwSignal<QuarantinedMessage>) -> impl IntoView {
     }
 }
 
-fn trail(message: &QuarantinedMessage) -> impl IntoView + use<> {
+fn trail(message: &QuarantinedMessage) -> AnyView {
     let custody = &message.custody;
     let died = message.row.dead_lettered_at.map(|at| view! { <small>{when(at)}</small> });
     let reason = message.broker.reason.clone().map(|reason| view! { <small>"reason "<code>{reason}</code></small> });
@@ -73,10 +73,11 @@ fn trail(message: &QuarantinedMessage) -> impl IntoView + use<> {
             {redrives}
         </ol>
     }
+    .into_any()
 }
 
 /// Every redrive of this message and of those it descends from.
-pub(super) fn lineage(message: &QuarantinedMessage) -> impl IntoView + use<> {
+pub(super) fn lineage(message: &QuarantinedMessage) -> AnyView {
     if message.lineage.is_empty() {
         return view! { <p class="note">"Never redriven: no cohort has published this message, nor one that it descends from."</p> }
             .into_any();
@@ -102,7 +103,7 @@ pub(super) fn lineage(message: &QuarantinedMessage) -> impl IntoView + use<> {
     .into_any()
 }
 
-fn step(step: &LineageStep) -> impl IntoView + use<> {
+fn step(step: &LineageStep) -> AnyView {
     let state = match step.state {
         Some(state) => words::item(state).view().into_any(),
         None => none("unowned", "A redrive header that no cohort owns: shown and ignored.").into_any(),
@@ -128,5 +129,5 @@ fn step(step: &LineageStep) -> impl IntoView + use<> {
             <td data-label="Redrive id">{redrive}</td>
             <td data-label="Published">{published}</td>
         </tr>
-    }
+    }.into_any()
 }

@@ -5,23 +5,23 @@ use domain::api::{QuarantinedMessage, TypedField};
 use leptos::prelude::*;
 
 /// Both tables.
-pub(super) fn fields(message: &QuarantinedMessage) -> impl IntoView + use<> {
+pub(super) fn fields(message: &QuarantinedMessage) -> AnyView {
     view! {
         {table("Headers", "h-headers", &message.headers, "The message has no headers.")}
         {table("Properties", "h-properties", &message.properties, "The message has no properties.")}
         <p class="note">
             "A redrive publishes the same message. What would mislead as history of the new delivery is stripped; every original stays here as evidence."
         </p>
-    }
+    }.into_any()
 }
 
-fn table(title: &'static str, id: &'static str, fields: &[TypedField], none: &'static str) -> impl IntoView + use<> {
+fn table(title: &'static str, id: &'static str, fields: &[TypedField], none: &'static str) -> AnyView {
     let rows = fields.iter().map(row).collect_view();
     let body = if fields.is_empty() {
         view! { <p class="note">{none}</p> }.into_any()
     } else {
         view! {
-            <div class="table-box" tabindex="0" role="region" aria-label=title>
+            <div class="table-box" tabindex="0" role="region" aria-label=format!("{title}, table")>
                 <table class="table by-card">
                     <thead>
                         <tr>
@@ -44,9 +44,10 @@ fn table(title: &'static str, id: &'static str, fields: &[TypedField], none: &'s
             {body}
         </section>
     }
+    .into_any()
 }
 
-fn row(field: &TypedField) -> impl IntoView + use<> {
+fn row(field: &TypedField) -> AnyView {
     let value = format::json(&field.value);
     let redrive = match field.redrive.as_str() {
         "keep" => view! { <span class="dim">"kept"</span> }.into_any(),
@@ -63,4 +64,5 @@ fn row(field: &TypedField) -> impl IntoView + use<> {
             <td class="dim wrap lead">{field.redrive_reason.clone().unwrap_or_default()}</td>
         </tr>
     }
+    .into_any()
 }

@@ -83,7 +83,7 @@ fn Message(message: QuarantinedMessage) -> impl IntoView {
     }
 }
 
-fn head(message: &QuarantinedMessage) -> impl IntoView + use<> {
+fn head(message: &QuarantinedMessage) -> AnyView {
     let row = &message.row;
     let name = row.message_id.as_ref().map_or_else(|| row.id.to_string(), ToString::to_string);
     let job = row.job_id.as_ref().map(ToString::to_string);
@@ -124,9 +124,10 @@ fn head(message: &QuarantinedMessage) -> impl IntoView + use<> {
             </div>
         </div>
     }
+    .into_any()
 }
 
-fn facts(message: &QuarantinedMessage) -> impl IntoView + use<> {
+fn facts(message: &QuarantinedMessage) -> AnyView {
     let payload = &message.payload;
     let BrokerFacts { original_exchange, original_routing_key, died_on, reason, redelivered, .. } = &message.broker;
     let sha = match &payload.sha256 {
@@ -174,9 +175,10 @@ fn facts(message: &QuarantinedMessage) -> impl IntoView + use<> {
             </dl>
         </section>
     }
+    .into_any()
 }
 
-/// A glyph of a trail.
-fn mark(tone: &'static str, glyph: Icon) -> impl IntoView {
-    view! { <span class="state" data-state=tone>{crate::components::icon(glyph)}</span> }
+/// A glyph of a trail, in its state's colour.
+fn mark(tone: &'static str, glyph: Icon) -> AnyView {
+    crate::components::toned(tone, glyph)
 }

@@ -77,7 +77,7 @@ pub(super) fn Payload(message: RwSignal<QuarantinedMessage>) -> impl IntoView {
     }
 }
 
-fn shown(payload: RevealedPayload) -> impl IntoView {
+fn shown(payload: RevealedPayload) -> AnyView {
     let cut = payload.truncated.then(|| view! { <p class="note">"Cut: the first 256 KiB are shown."</p> });
     let (text, how) = match (payload.json, payload.text, payload.b64) {
         (Some(json), _, _) => (serde_json::to_string_pretty(&json).unwrap_or_default(), "JSON, laid out"),
@@ -90,4 +90,5 @@ fn shown(payload: RevealedPayload) -> impl IntoView {
         <pre class="code wrap" tabindex="0" role="region" aria-label="Payload, revealed">{text}</pre>
         {cut}
     }
+    .into_any()
 }

@@ -45,7 +45,6 @@ pub(super) fn Rows(view: View) -> impl IntoView {
                             <th scope="col">"State"</th>
                             <th scope="col">"Job"</th>
                             <th scope="col">"Message"</th>
-                            <th scope="col">"Queue"</th>
                             <th scope="col">"Dead-lettered"</th>
                             <th scope="col">"Class"</th>
                             <th scope="col">"Error text"</th>
@@ -123,7 +122,7 @@ fn toggle(view: View, id: QuarantineId) {
     });
 }
 
-fn cells(row: &QuarantineRow) -> impl IntoView + use<> {
+fn cells(row: &QuarantineRow) -> AnyView {
     let message = format!("/quarantine/{}", row.id);
     let job = match &row.job_id {
         Some(job) => {
@@ -146,20 +145,15 @@ fn cells(row: &QuarantineRow) -> impl IntoView + use<> {
     let state = row.cohort.as_ref().map(|cohort| {
         view! { " "<a href=format!("/cohorts/{}", cohort.id) title=cohort.title.clone()><small>{format::short(&cohort.id.to_string())}</small></a> }
     });
+    let lost = row.queue.is_none().then(|| none("unattributed", "No watched queue claims it."));
     let died = match row.dead_lettered_at {
         Some(at) => when(at).into_any(),
         None => when(row.arrived_at).into_any(),
     };
     view! {
-        <td class="o2 to-end">{words::quarantine(row.state).view()}{state}</td>
+        <td class="o2 to-end">{words::quarantine(row.state).view()}{state}{lost}</td>
         <th scope="row" class="o1 pair">{job}</th>
         <td data-label="Message"><a class="mono" href=message title=message_id.clone()>{format::short(&message_id)}</a></td>
-        <td data-label="Queue">
-            {match &row.queue {
-                Some(queue) => queue.name.clone().into_any(),
-                None => none("unattributed", "No watched queue claims it.").into_any(),
-            }}
-        </td>
         <td data-label="Dead-lettered">{died}</td>
         <td class="o3 pair">{class}</td>
         <td class="fill o3" title=text.clone()>{text.clone()}</td>
@@ -168,10 +162,10 @@ fn cells(row: &QuarantineRow) -> impl IntoView + use<> {
         <td class="end" data-label="Deliveries">{optional(row.delivery_count, "the broker gives none")}</td>
         <td class="end" data-label="Generation">{optional(row.redrive_generation, "absent in the message: never redriven")}</td>
         <td class="end" data-label="Size"><span class="num">{size}<span class="unit">{unit}</span></span></td>
-    }
+    }.into_any()
 }
 
-fn nothing(view: View) -> impl IntoView {
+fn nothing(view: View) -> AnyView {
     let filters = view.filters.get();
     let clear = (!filters.is_empty()).then(|| view! { <a class="button" href="/quarantine">"Clear all filters"</a> });
     let (heading, text) = if filters.is_empty() {

@@ -106,7 +106,7 @@ pub(super) fn Needs(needs: Memo<Vec<Need>>) -> impl IntoView {
     }
 }
 
-fn row(need: Need) -> impl IntoView {
+fn row(need: Need) -> AnyView {
     let Need { badge, title, detail, href, go, since } = need;
     view! {
         <li>
@@ -116,4 +116,5 @@ fn row(need: Need) -> impl IntoView {
             {since.map(ago)}
         </li>
     }
+    .into_any()
 }

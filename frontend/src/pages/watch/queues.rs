@@ -31,8 +31,8 @@ pub(super) fn Queues(watched: RwSignal<Watched>) -> impl IntoView {
                         <tr>
                             <th scope="col">"State"</th>
                             <th scope="col">"Queue"</th>
+                            <th scope="col" class="end">"Held"</th>
                             <th scope="col" class="end">"Ready"</th>
-                            <th scope="col" class="end">"Unacked"</th>
                             <th scope="col" class="end">"Healthy age / limit"</th>
                             <th scope="col" class="end">"In flight"</th>
                             <th scope="col" class="end">"Arrive /s"</th>
@@ -40,7 +40,6 @@ pub(super) fn Queues(watched: RwSignal<Watched>) -> impl IntoView {
                             <th scope="col">"Consuming"</th>
                             <th scope="col">"Dead letters"</th>
                             <th scope="col" class="end">"On DLQ"</th>
-                            <th scope="col" class="end">"Held"</th>
                             <th scope="col" class="end">"Gen"</th>
                             <th scope="col"><span class="vh">"Act"</span></th>
                         </tr>
@@ -83,7 +82,7 @@ fn QueueRow(watched: RwSignal<Watched>, id: QueueId) -> impl IntoView {
     }
 }
 
-fn cells(queue: &Queue, dlq: Option<&DeadLetterQueue>) -> impl IntoView + use<> {
+fn cells(queue: &Queue, dlq: Option<&DeadLetterQueue>) -> AnyView {
     let readings = &queue.readings;
     let held = format!("/quarantine?queue={}&state=held", queue.id);
     let limit = queue.slo.oldest_age_s.map(|limit| view! { <span class="dim">" / "{format::count(limit)}" s"</span> });
@@ -105,8 +104,8 @@ fn cells(queue: &Queue, dlq: Option<&DeadLetterQueue>) -> impl IntoView + use<> 
     view! {
         <td class="lead">{trouble(queue, dlq).view()}</td>
         <th class="lead" scope="row"><a href=held.clone()>{queue.name.clone()}</a></th>
+        <td data-label="Held" class="end"><a href=held>{num(queue.held)}</a></td>
         <td data-label="Ready" class="end">{reading(&readings.ready, "")}</td>
-        <td data-label="Unacked" class="end">{reading(&readings.unacknowledged, "")}</td>
         <td data-label="Healthy age" class="end">{reading(&readings.healthy_age_s, "s")}{limit}</td>
         <td data-label="In flight" class="end">{reading(&readings.in_flight, "")}</td>
         <td data-label="Arrive" class="end">{reading(&readings.arrival_per_s, "")}</td>
@@ -119,9 +118,9 @@ fn cells(queue: &Queue, dlq: Option<&DeadLetterQueue>) -> impl IntoView + use<> 
                 None => none("unknown", "Its dead-letter queue isn’t registered.").into_any(),
             }}
         </td>
-        <td data-label="Held" class="end"><a href=held>{num(queue.held)}</a></td>
         <td data-label="Gen" class="end">{num(queue.redrive_generation)}</td>
     }
+    .into_any()
 }
 
 /// The worst that is known of the queue.
