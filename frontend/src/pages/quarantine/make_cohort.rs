@@ -74,7 +74,7 @@ pub(super) fn PickBar(view: View) -> impl IntoView {
         }
     };
     let navigate = use_navigate();
-    let navigate = StoredValue::new_local(navigate);
+    let navigate = StoredValue::new(navigate);
     let on_submit = move |answered: Answered| {
         let Answered { reason, acting: Acting { key, .. }, .. } = answered;
         let queue_id = queue.get_untracked();
