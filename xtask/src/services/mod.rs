@@ -31,9 +31,6 @@ pub(crate) enum BrokerVersion {
 }
 
 impl BrokerVersion {
-    /// Both, in the order in which tests run on them.
-    pub(crate) const ALL: [Self; 2] = [Self::Three, Self::Four];
-
     /// `3` or `4`.
     pub(crate) fn major(self) -> u8 {
         match self {

@@ -14,7 +14,6 @@ use anyhow::{Result, bail};
 use crate::cli;
 use crate::run::{Run, leave_to_the_signal};
 use crate::say;
-use crate::services::BrokerVersion;
 use outcome::{Outcome, Report};
 use stages::Stage;
 
@@ -23,7 +22,7 @@ use stages::Stage;
 /// # Errors
 /// When a stage failed.
 pub(crate) fn test(run: &Arc<Run>, arguments: &cli::Test) -> Result<()> {
-    let brokers = arguments.broker.map_or_else(|| BrokerVersion::ALL.to_vec(), |broker| vec![broker]);
+    let brokers = vec![arguments.broker];
     let mut reports = Vec::new();
     for stage in stages::chosen(arguments.what.as_deref(), &brokers) {
         reports.push(carry_out(run, &stage));
