@@ -1,7 +1,7 @@
 //! axum: routes, extractors, problem+json, streams, OpenAPI. No SQL and no broker call lives here.
 //!
 //! Each noun is a module with `pub(super) fn routes() -> OpenApiRouter<App>`, whose paths are relative to `/api/v1`;
-//! [`nouns`] names them all. [`api`] is the only way in, for browser, pages (in-process), scripts and tests;
+//! `nouns` names them all. [`api`] is the only way in, for browser, pages (in-process), scripts and tests;
 //! [`server`] puts pages, plain forms and probes of the process beside it.
 
 pub mod act;
