@@ -250,9 +250,7 @@ impl Fixture {
             .collect();
         for name in &ours {
             let name = percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
-            let url = format!("{}/api/connections/{name}", self.vhost.management_address());
-            let (user, password) = ("guest", "guest");
-            drop(reqwest::Client::new().delete(url).basic_auth(user, Some(password)).send().await);
+            self.vhost.manage(reqwest::Method::DELETE, &format!("/api/connections/{name}"), None).await;
         }
         ours.len()
     }
