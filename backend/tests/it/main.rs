@@ -11,4 +11,5 @@ mod events;
 mod harness;
 mod problems;
 mod quarantine;
+mod replay;
 mod sessions;

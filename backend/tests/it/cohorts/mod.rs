@@ -3,4 +3,4 @@
 mod doors;
 mod drafts;
 mod reviews;
-mod ward;
+pub(crate) mod ward;

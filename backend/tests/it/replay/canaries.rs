@@ -1,0 +1,82 @@
+//! The canary stage: nothing passes but an effect that was absent, is as expected, and is this redrive's.
+
+use super::rig::Rig;
+use domain::vocabulary::{CohortState, ItemState, Verdict};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proved_canary_lets_the_rest_follow_and_each_goes_once() {
+    let mut rig = Rig::open().await;
+    let ids = rig.letters(6).await;
+    let ledger = rig.worker().await;
+    let cohort = rig.approved(rig.plan(&ids)).await;
+    rig.passed(cohort).await;
+    let shown = rig.show(cohort).await;
+    assert_eq!(shown.canaries[0].verdict, Some(Verdict::Pass));
+    assert_eq!(shown.canaries[0].attributed_by.as_deref(), Some("probe row"));
+    assert_eq!(rig.count(cohort, ItemState::Scheduled).await, 5);
+    assert_eq!(rig.on_queue().await, 0);
+
+    rig.act(cohort, "expand").await;
+    let done = rig.until(cohort, CohortState::Completed).await;
+    rig.delivered_once(&ledger, 6).await;
+    assert_eq!(rig.count(cohort, ItemState::Verified).await, 6, "{:?}", done.row.counts);
+    let replay = rig.replay(cohort).await;
+    assert!(replay.unfenced.is_empty() && replay.unanswered == 0);
+    let claims: i64 = sqlx::query_scalar("SELECT count(*) FROM message_claims").fetch_one(rig.ward.app.owner()).await.unwrap();
+    assert_eq!(claims, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_effect_that_is_there_already_is_not_sent() {
+    let mut rig = Rig::open().await;
+    let ids = rig.letters(2).await;
+    let cohort = rig.approved(rig.plan(&ids)).await;
+    rig.ward.sql("INSERT INTO effects VALUES ('job-0', 'sent', NULL)").await;
+    rig.act(cohort, "canary").await;
+    rig.until(cohort, CohortState::CanaryVerifying).await;
+    for _ in 0..3 {
+        rig.step().await;
+    }
+    let shown = rig.show(cohort).await;
+    assert_eq!(shown.canaries[0].verdict, Some(Verdict::Inconclusive));
+    assert_eq!(shown.canaries[0].verdict_reason.as_deref(), Some("already_effective"));
+    assert_eq!(rig.on_queue().await, 0, "nothing was published");
+    assert_eq!(rig.count(cohort, ItemState::Refused).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_effect_than_expected_fails_the_cohort() {
+    let mut rig = Rig::open().await;
+    let ids = rig.letters(3).await;
+    let cohort = rig.approved(rig.plan(&ids)).await;
+    rig.act(cohort, "canary").await;
+    rig.until(cohort, CohortState::CanaryVerifying).await;
+    rig.ward.sql("INSERT INTO effects SELECT 'job-0', 'refunded', redrive_id::text FROM cohort_items WHERE redrive_id IS NOT NULL").await;
+    let failed = rig.until(cohort, CohortState::CanaryFailed).await;
+    assert_eq!(failed.canaries[0].verdict_reason.as_deref(), Some("contradicted"));
+    assert_eq!(rig.count(cohort, ItemState::Held).await, 2, "the rest is kept");
+    assert_eq!(rig.on_queue().await, 1);
+}
+
+/// P14: no consumer, so nothing is seen: never a pass, and people end it.
+#[tokio::test(flavor = "multi_thread")]
+async fn p14_without_an_effect_there_is_no_pass() {
+    let mut rig = Rig::open().await;
+    let ids = rig.letters(2).await;
+    let mut plan = rig.plan(&ids);
+    plan["canary"]["wait_s"] = json!(1);
+    let cohort = rig.approved(plan).await;
+    rig.act(cohort, "canary").await;
+    rig.until(cohort, CohortState::CanaryVerifying).await;
+    let mut shown = rig.show(cohort).await;
+    while shown.canaries[0].verdict.is_none() {
+        rig.step().await;
+        shown = rig.show(cohort).await;
+    }
+    assert_eq!(shown.canaries[0].verdict, Some(Verdict::Inconclusive));
+    rig.mara.act(&format!("/cohorts/{cohort}/expand"), json!({ "reason": "hope", "confirm_count": 1 })).await.problem(409, "illegal_transition");
+    rig.act(cohort, "fail").await;
+    rig.until(cohort, CohortState::CanaryFailed).await;
+    assert_eq!(rig.on_queue().await, 1, "only the canary went out");
+}

@@ -1,0 +1,7 @@
+//! Replays on the real broker: what goes out, what is proved, and what never happens twice.
+
+mod canaries;
+mod expansions;
+mod publishing;
+mod rig;
+mod takeovers;
