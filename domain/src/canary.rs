@@ -80,6 +80,8 @@ pub struct Facts<'a> {
     pub row_carries_id: bool,
     /// The plan accepts attribution by exclusion, and no other live message of the job is known.
     pub exclusion: bool,
+    /// The plan names no least worker version, or one that executed this redrive is known to be that or later.
+    pub version_counts: bool,
     /// A worker reported a failure of a permanent class for this redrive.
     pub permanent_failure: bool,
     /// The wait is over, by the database's clock.
@@ -128,11 +130,12 @@ pub fn judge_canary(facts: &Facts<'_>) -> Judgement {
         None
     };
     match (fresh, holds, attributed) {
-        (Some(_), true, Some(by)) => Judgement::Verdict(Verdict::Pass, None, Some(by)),
+        (Some(_), true, Some(by)) if facts.version_counts => Judgement::Verdict(Verdict::Pass, None, Some(by)),
         (Some(sample), false, Some(_)) if !sample.rows.is_empty() => fail("contradicted"),
         _ if !facts.deadline_passed => Judgement::Wait,
         (None, ..) => inconclusive("no_data"),
         (Some(_), true, None) => inconclusive("unattributed"),
+        (Some(_), true, Some(_)) => inconclusive("worker_version"),
         (Some(_), false, _) => inconclusive("deadline"),
     }
 }
@@ -207,12 +210,15 @@ fn compare(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
     }
 }
 
-/// Whether an item of the expansion is in the plan's verification sample: the first of each hundred places, so that
-/// the share is exact over any run and the same on every replica.
+/// Whether a worker version is `least` or a later one: the numbers in both are compared in order, as in `2026.12.2`.
+/// A version without numbers is only itself.
 #[must_use]
-pub const fn in_sample(position: i64, percent: i64) -> bool {
-    // places are spread: 37 and 100 share no factor, so each hundred is a permutation
-    (position * 37).rem_euclid(100) < percent
+pub fn is_at_least(version: &str, least: &str) -> bool {
+    let numbers = |text: &str| -> Vec<u64> {
+        text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+    };
+    let (ours, theirs) = (numbers(version), numbers(least));
+    version == least || (!ours.is_empty() && !theirs.is_empty() && ours >= theirs)
 }
 
 #[cfg(test)]
@@ -277,13 +283,14 @@ mod tests {
             effect_event: false,
             row_carries_id: false,
             exclusion: false,
+            version_counts: true,
             permanent_failure: false,
             deadline_passed: false,
         };
         let pass = |by| Judgement::Verdict(Verdict::Pass, None, Some(by));
         let fail = |why| Judgement::Verdict(Verdict::Fail, Some(why), None);
         let open_end = |why| Judgement::Verdict(Verdict::Inconclusive, Some(why), None);
-        let cases: [(&str, Facts<'_>, Judgement); 16] = [
+        let cases: [(&str, Facts<'_>, Judgement); 17] = [
             (
                 "proved by event",
                 Facts { sample: Some(&paid), effect_event: true, ..base.clone() },
@@ -303,6 +310,17 @@ mod tests {
                 "unchanged rows exclude nothing",
                 Facts { sample: Some(&paid), before: &paid.rows, exclusion: true, ..base.clone() },
                 Judgement::Wait,
+            ),
+            (
+                "an older worker",
+                Facts {
+                    sample: Some(&paid),
+                    effect_event: true,
+                    version_counts: false,
+                    deadline_passed: true,
+                    ..base.clone()
+                },
+                open_end("worker_version"),
             ),
             ("unattributed waits", Facts { sample: Some(&paid), ..base.clone() }, Judgement::Wait),
             (
@@ -344,9 +362,17 @@ mod tests {
     }
 
     #[test]
-    fn samples_have_their_share() {
-        for percent in [0, 1, 20, 100] {
-            assert_eq!((0..1_000).filter(|place| in_sample(*place, percent)).count() as i64, percent * 10);
+    fn versions_compare_by_their_numbers() {
+        let cases = [
+            ("2026.12.2", "2026.12.2", true),
+            ("2026.12.10", "2026.12.2", true),
+            ("2026.11.3", "2026.12.2", false),
+            ("v2", "v10", false),
+            ("main", "main", true),
+            ("main", "2026.12.2", false),
+        ];
+        for (version, least, want) in cases {
+            assert_eq!(is_at_least(version, least), want, "{version} {least}");
         }
     }
 }

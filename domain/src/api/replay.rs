@@ -99,7 +99,7 @@ wire! {
         pub worker_version: Option<String>,
         /// The verdict; `None` while it is awaited.
         pub verdict: Option<Verdict>,
-        /// `no_data`, `deadline`, `unattributed`, `returned`, `nacked`, `requarantined`, `permanent_failure`, `contradicted`.
+        /// `no_data`, `deadline`, `unattributed`, `worker_version`, `already_effective`, `returned`, `nacked`, `requarantined`, `permanent_failure`, `contradicted`.
         pub verdict_reason: Option<String>,
         /// When it was judged.
         pub judged_at: Option<Timestamp>,

@@ -2,15 +2,16 @@
 //! whoever owns the replay, so that an event that came before the broker's answer was recorded counts too.
 
 use crate::{
+    actor::Actor,
     error::Result,
     store::{
-        Tx,
+        Tx, audit,
         cohorts::items::{self, Step},
     },
 };
 use domain::{
     ids::{CohortId, ItemId},
-    vocabulary::ItemState,
+    vocabulary::{Action, ItemState},
 };
 use sqlx::PgPool;
 use time::OffsetDateTime;
@@ -213,11 +214,14 @@ pub async fn contradicted(pool: &PgPool, cohort: CohortId) -> Result<Vec<ItemId>
     .collect())
 }
 
-/// Raises `published_twice`: loud on the cohort, the message ineligible, its scheduled item elsewhere refused.
+/// Raises `published_twice`: loud on cohort and log, the message ineligible, its scheduled item elsewhere refused.
 ///
 /// # Errors
 /// The database's.
 pub async fn published_twice(tx: &mut Tx, cohort: CohortId, item: ItemId) -> Result<()> {
+    let entry = audit::Entry::new(Action::PublishedTwice, "item", item)
+        .because("its redrive id turned up, though it was said not to have reached a queue");
+    audit::done(tx, &Actor::system(), entry).await?;
     sqlx::query!(
         "UPDATE cohorts SET published_twice = true, version = version + 1 WHERE id = $1 AND NOT published_twice",
         cohort.0

@@ -159,26 +159,23 @@ pub async fn record(tx: &mut Tx, hand: HandOver) -> Result<Vec<ItemId>> {
 }
 
 /// An answer of the broker for an item of this epoch. Where the item is `publishing` no more (a takeover swept it), a
-/// confirm is late evidence.
+/// confirm is late evidence: against people's `not_published` it is a contradiction.
 ///
 /// # Errors
 /// The database's.
-pub async fn settle(
-    tx: &mut Tx,
-    item: ItemId,
-    epoch: i64,
-    to: ItemState,
-    cause: &str,
-    reason: Option<&str>,
-) -> Result<()> {
-    let mut step = Step::new("confirm", cause).under(epoch);
-    step.state_reason = reason;
-    if items::move_item(tx, item, &[ItemState::Publishing], to, step).await? {
+pub async fn settle(tx: &mut Tx, cohort: CohortId, item: ItemId, to: ItemState, step: Step<'_>) -> Result<()> {
+    if items::move_item(tx, item, &[ItemState::Publishing], to, step).await? || to != ItemState::Confirmed {
         return Ok(());
     }
-    if to == ItemState::Confirmed {
-        let late = Step::new("late_confirm", "the broker's confirm came after its owner was replaced").under(epoch);
-        items::move_item(tx, item, &[ItemState::InDoubt], ItemState::Confirmed, late).await?;
+    let mut late = Step::new("late_confirm", "the broker's confirm came after its owner was replaced");
+    late.epoch = step.epoch;
+    if items::move_item(tx, item, &[ItemState::InDoubt], ItemState::Confirmed, late).await? {
+        return Ok(());
+    }
+    let state =
+        sqlx::query_scalar!("SELECT state FROM cohort_items WHERE id = $1", item.0).fetch_one(&mut **tx).await?;
+    if state == ItemState::ResolvedNotPublished.as_str() {
+        super::evidence::published_twice(tx, cohort, item).await?;
     }
     Ok(())
 }

@@ -114,10 +114,12 @@ impl Run {
         if !self.owner.hold().await? {
             return Ok(Stepped::Elsewhere);
         }
-        if !canary.deadline_passed && !self.may_ask(canary.item) {
+        // what settled otherwise needs no answer
+        let awaited = canary.state == ItemState::Confirmed;
+        if awaited && !canary.deadline_passed && !self.may_ask(canary.item) {
             return Ok(Stepped::Idle);
         }
-        let asked = self.ask(plan, canary.job_id.as_ref()).await?;
+        let asked = if awaited { self.ask(plan, canary.job_id.as_ref()).await? } else { None };
         let payload = canaries::evidence(&pool, canary.quarantine_id).await?;
         let sample = asked.as_ref().and_then(probes::sample);
         let found = sample.as_ref().map(|s| canary::judge(&s.rows, &plan.expect, payload.as_ref())).unwrap_or_default();
@@ -144,6 +146,9 @@ impl Run {
             (Some(sample), Some(column), Some(id)) => canary::carries(&sample.rows, &column, id),
             _ => false,
         };
+        let least = running.draft.condition_fixed.as_ref().and_then(|fixed| fixed.min_worker_version.as_deref());
+        let version_counts =
+            least.is_none_or(|least| told.worker_version.as_ref().is_some_and(|v| canary::is_at_least(v, least)));
         let judgement = canary::judge_canary(&Facts {
             item: canary.state,
             confirmed_at: canary.confirmed_at,
@@ -154,6 +159,7 @@ impl Run {
             effect_event: told.effect,
             row_carries_id,
             exclusion: by_exclusion,
+            version_counts,
             permanent_failure: permanent,
             deadline_passed: canary.deadline_passed,
         });

@@ -94,6 +94,7 @@ impl Run {
             None => Vec::new(),
         };
         let mut handed = Handed { sent, ..Handed::default() };
+        let cohort = self.cohort;
         let mut settled = Vec::with_capacity(answers.len());
         for (redrive, answer) in answers {
             let Some(item) = items.get(&redrive) else { continue };
@@ -120,7 +121,9 @@ impl Run {
             .tx(move |tx| {
                 Box::pin(async move {
                     for (item, to, cause, reason) in settled {
-                        publishing::settle(tx, item, epoch, to, &cause, reason).await?;
+                        let mut step = Step::new("confirm", &cause).under(epoch);
+                        step.state_reason = reason;
+                        publishing::settle(tx, cohort, item, to, step).await?;
                     }
                     Ok(())
                 })

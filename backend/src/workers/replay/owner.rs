@@ -11,7 +11,11 @@ use crate::{
     },
 };
 use domain::{ids::CohortId, vocabulary::Action};
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 /// How long a connection that is closed at the broker may take to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
@@ -23,6 +27,8 @@ pub(super) struct Owner {
     name: String,
     answer_within: Duration,
     held: Option<Held>,
+    /// The same lease, for the renewal that runs beside a step.
+    renewed: Arc<Mutex<Option<leases::Lease>>>,
 }
 
 struct Held {
@@ -39,8 +45,8 @@ pub(super) enum NotReady {
 }
 
 impl Owner {
-    pub(super) const fn new(app: App, cohort: CohortId, name: String, answer_within: Duration) -> Self {
-        Self { app, cohort, name, answer_within, held: None }
+    pub(super) fn new(app: App, cohort: CohortId, name: String, answer_within: Duration) -> Self {
+        Self { app, cohort, name, answer_within, held: None, renewed: Arc::default() }
     }
 
     /// The epoch; 0 without one.
@@ -52,19 +58,26 @@ impl Owner {
         &self.name
     }
 
-    /// Renews the lease for as long as it is polled.
+    /// Renews the lease, also one that is granted meanwhile, for as long as it is polled.
     pub(super) fn renewing(&self) -> impl Future<Output = Infallible> + Send + use<> {
-        let (store, lease) = (self.app.store.clone(), self.held.as_ref().map(|held| held.lease.clone()));
+        let (store, renewed) = (self.app.store.clone(), self.renewed.clone());
         async move {
-            let Some(lease) = lease else { return std::future::pending().await };
             loop {
-                // a lost lease shows at the next write under it
-                if let Err(error) = leases::renew(&store, &lease).await {
+                let lease = renewed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                if let Some(lease) = lease
+                    // a lost lease shows at the next write under it
+                    && let Err(error) = leases::renew(&store, &lease).await
+                {
                     tracing::warn!(%error, "a replay's lease couldn't be renewed");
                 }
                 tokio::time::sleep(leases::RENEW_EVERY).await;
             }
         }
+    }
+
+    fn set(&mut self, held: Option<Held>) -> Option<Held> {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = held.as_ref().map(|held| held.lease.clone());
+        std::mem::replace(&mut self.held, held)
     }
 
     /// Holds the lease, taking it under a new epoch where it is free: older epochs' unanswered publishes are in doubt then.
@@ -95,7 +108,7 @@ impl Owner {
                 })
             })
             .await?;
-        self.held = granted.map(|lease| Held { lease, publisher: None });
+        self.set(granted.map(|lease| Held { lease, publisher: None }));
         Ok(self.held.is_some())
     }
 
@@ -209,7 +222,7 @@ impl Owner {
         if let Err(error) = self.stop_epoch().await {
             tracing::warn!(cohort = %self.cohort, %error, "an epoch's stop couldn't be written; its connection will be closed");
         }
-        if let Some(held) = self.held.take()
+        if let Some(held) = self.set(None)
             && let Err(error) = leases::release(&self.app.store, &held.lease).await
         {
             tracing::warn!(cohort = %self.cohort, %error, "a lease couldn't be given back; it runs out");
@@ -218,7 +231,7 @@ impl Owner {
 
     /// The lease is another's: the connection is closed, and nothing more is written under this epoch.
     async fn let_go(&mut self) {
-        if let Some(Held { publisher: Some(publisher), .. }) = self.held.take() {
+        if let Some(Held { publisher: Some(publisher), .. }) = self.set(None) {
             publisher.close().await;
         }
     }

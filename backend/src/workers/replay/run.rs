@@ -6,12 +6,7 @@ use crate::{
     state::App,
     store::replays::{self, Running, advance::advance, evidence, readings},
 };
-use domain::{
-    cohort::Trigger,
-    governor::Governor,
-    ids::CohortId,
-    vocabulary::{Action, CohortState},
-};
+use domain::{cohort::Trigger, governor::Governor, ids::CohortId, vocabulary::CohortState};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -168,9 +163,6 @@ impl Run {
                     evidence::arrived(tx, &seen, "event", "a worker reported its redrive id").await?;
                     for item in contradicted {
                         evidence::published_twice(tx, cohort, item).await?;
-                        let entry = crate::store::audit::Entry::new(Action::PublishedTwice, "item", item)
-                            .because("its redrive id turned up, though it was said not to have reached a queue");
-                        crate::store::audit::done(tx, &crate::actor::Actor::system(), entry).await?;
                     }
                     Ok(())
                 })

@@ -23,7 +23,8 @@ async fn a_proved_canary_lets_the_rest_follow_and_each_goes_once() {
     assert_eq!(rig.count(cohort, ItemState::Verified).await, 6, "{:?}", done.row.counts);
     let replay = rig.replay(cohort).await;
     assert!(replay.unfenced.is_empty() && replay.unanswered == 0);
-    let claims: i64 = sqlx::query_scalar("SELECT count(*) FROM message_claims").fetch_one(rig.ward.app.owner()).await.unwrap();
+    let claims: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM message_claims").fetch_one(rig.ward.app.owner()).await.unwrap();
     assert_eq!(claims, 0);
 }
 
@@ -75,7 +76,10 @@ async fn p14_without_an_effect_there_is_no_pass() {
         shown = rig.show(cohort).await;
     }
     assert_eq!(shown.canaries[0].verdict, Some(Verdict::Inconclusive));
-    rig.mara.act(&format!("/cohorts/{cohort}/expand"), json!({ "reason": "hope", "confirm_count": 1 })).await.problem(409, "illegal_transition");
+    rig.mara
+        .act(&format!("/cohorts/{cohort}/expand"), json!({ "reason": "hope", "confirm_count": 1 }))
+        .await
+        .problem(409, "illegal_transition");
     rig.act(cohort, "fail").await;
     rig.until(cohort, CohortState::CanaryFailed).await;
     assert_eq!(rig.on_queue().await, 1, "only the canary went out");

@@ -36,8 +36,11 @@ async fn an_abort_ends_fenced_and_nothing_follows() {
     }
     rig.delivered_once(&ledger, sent).await;
     assert!(rig.replay(cohort).await.unfenced.is_empty());
-    let epochs: i64 = sqlx::query_scalar("SELECT count(*) FROM cohort_epochs WHERE stopped_at IS NULL AND closed_at IS NULL")
-        .fetch_one(rig.ward.app.owner()).await.unwrap();
+    let epochs: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM cohort_epochs WHERE stopped_at IS NULL AND closed_at IS NULL")
+            .fetch_one(rig.ward.app.owner())
+            .await
+            .unwrap();
     assert_eq!(epochs, 0);
 }
 

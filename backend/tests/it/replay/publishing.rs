@@ -23,7 +23,8 @@ fn parcel(key: &str) -> Parcel {
     let redrive_id = Uuid::now_v7();
     let headers = Table::from_iter([(ShortString::new(REDRIVE_ID).unwrap(), Value::text(redrive_id.to_string()))]);
     let properties = Properties { headers: Some(headers), ..Properties::default() };
-    Parcel::new(redrive_id, b"shop", key.as_bytes(), Message { body: b"{}".to_vec(), properties }, Limits::DEFAULT).unwrap()
+    Parcel::new(redrive_id, b"shop", key.as_bytes(), Message { body: b"{}".to_vec(), properties }, Limits::DEFAULT)
+        .unwrap()
 }
 
 /// P4, over and over: lapin hands returns to the wrong confirms (BROKER.md), and exactly the unroutable ones are returned.
@@ -32,16 +33,15 @@ async fn p4_exactly_the_unroutable_ones_are_returned() {
     let app = TestApp::start().await;
     let vhost = app.vhost().await;
     let v = vhost.path_segment();
-    vhost.manage(Method::PUT, &format!("/api/exchanges/{v}/shop"), Some(json!({ "type": "direct", "durable": true }))).await;
+    vhost
+        .manage(Method::PUT, &format!("/api/exchanges/{v}/shop"), Some(json!({ "type": "direct", "durable": true })))
+        .await;
     let quorum = json!({ "durable": true, "arguments": { "x-queue-type": "quorum" } });
     vhost.manage(Method::PUT, &format!("/api/queues/{v}/slow"), Some(quorum)).await;
     let bind = format!("/api/bindings/{v}/e/shop/q/slow");
     vhost.manage(Method::POST, &bind, Some(json!({ "routing_key": "order" }))).await;
-    let address = Address {
-        amqp_url: vhost.amqp_address().to_owned(),
-        management_url: None,
-        credentials: vhost.credentials(),
-    };
+    let address =
+        Address { amqp_url: vhost.amqp_address().to_owned(), management_url: None, credentials: vhost.credentials() };
     let connection = connect(&address, &vhost.name, "p4").await.unwrap();
     let mut publisher = Publisher::open(connection, "p4".to_owned(), Duration::from_secs(20)).await.unwrap();
     for round in 0..30 {
@@ -61,11 +61,8 @@ async fn p4_exactly_the_unroutable_ones_are_returned() {
 async fn p3_a_missing_exchange_leaves_doubt_and_ends_the_publisher() {
     let app = TestApp::start().await;
     let vhost = app.vhost().await;
-    let address = Address {
-        amqp_url: vhost.amqp_address().to_owned(),
-        management_url: None,
-        credentials: vhost.credentials(),
-    };
+    let address =
+        Address { amqp_url: vhost.amqp_address().to_owned(), management_url: None, credentials: vhost.credentials() };
     let connection = connect(&address, &vhost.name, "p3").await.unwrap();
     let mut publisher = Publisher::open(connection, "p3".to_owned(), Duration::from_secs(20)).await.unwrap();
     let answers = publisher.publish((0..5).map(|_| parcel("order")).collect()).await;
@@ -82,7 +79,10 @@ async fn p7_p8_properties_come_back_as_they_were() {
         [
             ("attempt", Value::I32(3)),
             ("float", Value::F32(1.5.into())),
-            ("nested", Value::Array(vec![Value::Table(Table::from_iter([(ShortString::new("k").unwrap(), Value::Void)]))])),
+            (
+                "nested",
+                Value::Array(vec![Value::Table(Table::from_iter([(ShortString::new("k").unwrap(), Value::Void)]))]),
+            ),
             ("blob", Value::Bytes(vec![0, 255])),
             ("at", Value::Timestamp(7)),
             ("price", Value::Decimal { scale: 2, value: 1999 }),

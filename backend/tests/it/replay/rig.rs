@@ -82,8 +82,10 @@ impl Rig {
         let connection = self.ward.vhost.connect().await;
         let channel = connection.create_channel().await.unwrap();
         let tag = "worker".into();
-        let mut deliveries =
-            channel.basic_consume("orders".into(), tag, options::BasicConsumeOptions::default(), FieldTable::default()).await.unwrap();
+        let mut deliveries = channel
+            .basic_consume("orders".into(), tag, options::BasicConsumeOptions::default(), FieldTable::default())
+            .await
+            .unwrap();
         let (pool, seen) = (self.ward.app.owner().clone(), ledger.clone());
         tokio::spawn(async move {
             let _connection = connection;
@@ -114,8 +116,13 @@ impl Rig {
                 return shown;
             }
             let did = self.step().await;
-            assert!(tokio::time::Instant::now() < deadline, "never {wanted}: {:?}, {:?}, {did:?}, {:?}",
-                shown.row.state, shown.row.state_reason, shown.row.counts);
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "never {wanted}: {:?}, {:?}, {did:?}, {:?}",
+                shown.row.state,
+                shown.row.state_reason,
+                shown.row.counts
+            );
             tokio::task::yield_now().await;
         }
     }
