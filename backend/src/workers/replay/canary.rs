@@ -43,7 +43,8 @@ impl Run {
         let in_hand = canaries::in_hand(&pool, self.cohort, running.stratum).await?.filter(|c| c.verdict.is_none());
         let item = match &in_hand {
             Some(canary) if canary.state == ItemState::Scheduled => canary.item,
-            Some(canary) if matches!(canary.state, ItemState::Publishing | ItemState::InDoubt) => {
+            Some(canary) if canary.state == ItemState::Publishing => return self.unrecorded().await,
+            Some(canary) if canary.state == ItemState::InDoubt => {
                 self.prove(running).await?;
                 return Ok(Stepped::Idle);
             }

@@ -29,8 +29,7 @@ impl Run {
             return Ok(Stepped::Elsewhere);
         }
         if counts.publishing > 0 {
-            // answers of an older epoch that the grant didn't sweep can't be: the next grant does
-            return Ok(Stepped::Idle);
+            return self.unrecorded().await;
         }
         let limit = match self.probation(running).await? {
             Probation::None => MAX_UNANSWERED,

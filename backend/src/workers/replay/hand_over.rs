@@ -132,6 +132,14 @@ impl Run {
         Ok(Outcome::Handed(handed))
     }
 
+    /// Items of the own epoch are `publishing` between two steps: their answers couldn't be recorded (the database was
+    /// away). The epoch is given up; the next one puts them in doubt.
+    pub(super) async fn unrecorded(&mut self) -> Result<Stepped> {
+        tracing::warn!(cohort = %self.cohort, epoch = self.owner.epoch(), "the broker's answers weren't recorded; the epoch ends");
+        self.owner.retire().await;
+        Ok(Stepped::Idle)
+    }
+
     /// The messages as they will be sent, with new redrive ids; refused are those that can't be.
     async fn make_ready(&self, running: &Running, which: Which) -> Result<Vec<(ItemId, Parcel)>> {
         let candidates = publishing::candidates(self.app.store.pool(), self.cohort, which).await?;

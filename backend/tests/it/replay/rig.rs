@@ -29,7 +29,7 @@ impl Rig {
     pub(crate) async fn open() -> Self {
         let ward = Ward::open().await;
         let probe = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(probe.path(), &ward.app.database_url).unwrap();
+        std::fs::write(probe.path(), &ward.app.app.config.database_url).unwrap();
         ward.sql("CREATE TABLE effects (job text PRIMARY KEY, state text NOT NULL, redrive text)").await;
         ward.sql("GRANT SELECT ON effects TO lazaret_app").await;
         let definition = json!({ "kind": "sql", "database": format!("file:{}", probe.path().display()),
