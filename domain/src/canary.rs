@@ -2,7 +2,7 @@
 //! Without data there is no pass, and a timer that runs out never promotes.
 
 use serde_json::Value;
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use crate::{
     api::{ExpectOp, Expectation, ExpectationResult},
@@ -82,6 +82,8 @@ pub struct Facts<'a> {
     pub exclusion: bool,
     /// The plan names no least worker version, or one that executed this redrive is known to be that or later.
     pub version_counts: bool,
+    /// Workers report, and none has said yet by which version this was executed.
+    pub version_awaited: bool,
     /// A worker reported a failure of a permanent class for this redrive.
     pub permanent_failure: bool,
     /// The wait is over, by the database's clock.
@@ -130,6 +132,8 @@ pub fn judge_canary(facts: &Facts<'_>) -> Judgement {
         None
     };
     match (fresh, holds, attributed) {
+        // the version that executed it is recorded with a pass; its event may be a moment behind the effect
+        (Some(_), true, Some(_)) if facts.version_awaited && !facts.deadline_passed => Judgement::Wait,
         (Some(_), true, Some(by)) if facts.version_counts => Judgement::Verdict(Verdict::Pass, None, Some(by)),
         (Some(sample), false, Some(_)) if !sample.rows.is_empty() => fail("contradicted"),
         _ if !facts.deadline_passed => Judgement::Wait,
@@ -138,6 +142,13 @@ pub fn judge_canary(facts: &Facts<'_>) -> Judgement {
         (Some(_), true, Some(_)) => inconclusive("worker_version"),
         (Some(_), false, _) => inconclusive("deadline"),
     }
+}
+
+/// Whether a pass still lets the rest go out (RULES 3): younger than the plan's `valid_s`, and executed by every worker
+/// version that consumes now. A pass of unknown version stands for none of them.
+#[must_use]
+pub fn still_counts(age: Duration, valid: Duration, executed_by: &[String], consuming: &[String]) -> bool {
+    age <= valid && consuming.iter().all(|version| executed_by.contains(version))
 }
 
 /// Whether a row carries the redrive id in the named column.
@@ -284,13 +295,14 @@ mod tests {
             row_carries_id: false,
             exclusion: false,
             version_counts: true,
+            version_awaited: false,
             permanent_failure: false,
             deadline_passed: false,
         };
         let pass = |by| Judgement::Verdict(Verdict::Pass, None, Some(by));
         let fail = |why| Judgement::Verdict(Verdict::Fail, Some(why), None);
         let open_end = |why| Judgement::Verdict(Verdict::Inconclusive, Some(why), None);
-        let cases: [(&str, Facts<'_>, Judgement); 17] = [
+        let cases: [(&str, Facts<'_>, Judgement); 19] = [
             (
                 "proved by event",
                 Facts { sample: Some(&paid), effect_event: true, ..base.clone() },
@@ -321,6 +333,22 @@ mod tests {
                     ..base.clone()
                 },
                 open_end("worker_version"),
+            ),
+            (
+                "a version that may still be told",
+                Facts { sample: Some(&paid), effect_event: true, version_awaited: true, ..base.clone() },
+                Judgement::Wait,
+            ),
+            (
+                "a version that nobody told",
+                Facts {
+                    sample: Some(&paid),
+                    effect_event: true,
+                    version_awaited: true,
+                    deadline_passed: true,
+                    ..base.clone()
+                },
+                pass(Attributed::Event),
             ),
             ("unattributed waits", Facts { sample: Some(&paid), ..base.clone() }, Judgement::Wait),
             (
@@ -374,5 +402,17 @@ mod tests {
         for (version, least, want) in cases {
             assert_eq!(is_at_least(version, least), want, "{version} {least}");
         }
+    }
+
+    #[test]
+    fn a_pass_counts_only_for_the_versions_that_executed_it() {
+        let [old, new] = ["2026.12.1", "2026.12.2"].map(str::to_owned);
+        let minute = Duration::MINUTE;
+        let (new, both) = (vec![new.clone()], vec![old, new]);
+        assert!(still_counts(minute, minute, &new, &new));
+        assert!(!still_counts(minute + Duration::MICROSECOND, minute, &new, &new), "too old");
+        assert!(!still_counts(minute, minute, &new, &both), "another version consumes");
+        assert!(!still_counts(minute, minute, &[], &new), "unknown never moves a message");
+        assert!(still_counts(minute, minute, &[], &[]), "without a feed there is no version to tell apart");
     }
 }

@@ -52,9 +52,10 @@ proptest! {
         expectations in expectations(),
         item in prop::sample::select(ItemState::ALL),
         confirmed in any::<bool>(),
-        facts in any::<[bool; 6]>(),
+        facts in any::<[bool; 7]>(),
     ) {
-        let [effect_event, row_carries_id, exclusion, version_counts, permanent_failure, deadline_passed] = facts;
+        let [effect_event, row_carries_id, exclusion, version_counts, version_awaited, permanent_failure, deadline_passed] =
+            facts;
         let payload = json!({"amount": 5});
         let judged = judge_canary(&Facts {
             item,
@@ -67,12 +68,14 @@ proptest! {
             row_carries_id,
             exclusion,
             version_counts,
+            version_awaited,
             permanent_failure,
             deadline_passed,
         });
         if let Judgement::Verdict(Verdict::Pass, _, by) = judged {
             prop_assert!(by.is_some() && (effect_event || row_carries_id || exclusion));
             prop_assert!(confirmed && !permanent_failure && version_counts);
+            prop_assert!(!version_awaited || deadline_passed);
             let sample = sample.as_ref().expect("a pass without an answer of the probe");
             prop_assert!(sample.as_of >= CONFIRMED);
             prop_assert!(!expectations.is_empty());
@@ -112,6 +115,7 @@ proptest! {
                 row_carries_id: false,
                 exclusion: true,
                 version_counts: true,
+                version_awaited: false,
                 permanent_failure: false,
                 deadline_passed: over,
             });

@@ -11,6 +11,7 @@ use crate::{
 };
 use domain::{
     api::ReplayAct,
+    canary::still_counts,
     cohort::{Effect, Facts, Transition},
     ids::{CohortId, QuarantineId},
     refusal::{Check, Code},
@@ -151,15 +152,12 @@ pub async fn facts_of(
     Ok(known)
 }
 
-/// Younger than `valid_s`, and executed by every worker version that consumes now.
+/// Whether the canary's pass still counts; without one it doesn't.
 async fn is_canary_valid(tx: &mut Tx, cohort: &Cohort, now: OffsetDateTime) -> Result<bool> {
     let (Some(passed_at), Some(canary)) = (cohort.canary_passed_at, &cohort.draft.canary) else { return Ok(false) };
-    if now - passed_at > Duration::seconds(canary.valid_s) {
-        return Ok(false);
-    }
     let consuming = canaries::consuming_versions(tx, cohort.queue_id).await?;
-    Ok(cohort.canary_worker_versions.is_empty()
-        || consuming.iter().all(|version| cohort.canary_worker_versions.contains(version)))
+    let valid = Duration::seconds(canary.valid_s);
+    Ok(still_counts(now - passed_at, valid, &cohort.canary_worker_versions, &consuming))
 }
 
 fn planned_canaries(cohort: &Cohort) -> &[QuarantineId] {

@@ -22,6 +22,12 @@ pub struct Candidate {
     pub job_id: Option<Vec<u8>>,
 }
 
+impl Candidate {
+    fn new(id: Uuid, queue_id: Option<Uuid>, fingerprint: String, job_id: Option<Vec<u8>>) -> Self {
+        Self { id: QuarantineId(id), queue_id: queue_id.map(QueueId), fingerprint, job_id }
+    }
+}
+
 /// The dead letters that `selection` names, oldest first, at most `limit`: by ids those that exist, by filter those of
 /// `queue` that are held and match now.
 ///
@@ -43,15 +49,7 @@ async fn by_ids(tx: &mut Tx, ids: &[QuarantineId], limit: i64) -> Result<Vec<Can
     )
     .fetch_all(&mut **tx)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Candidate {
-            id: QuarantineId(row.id),
-            queue_id: row.queue_id.map(QueueId),
-            fingerprint: row.fingerprint,
-            job_id: row.job_id,
-        })
-        .collect())
+    Ok(rows.into_iter().map(|row| Candidate::new(row.id, row.queue_id, row.fingerprint, row.job_id)).collect())
 }
 
 async fn by_filter(tx: &mut Tx, queue: QueueId, filter: &SelectionFilter, limit: i64) -> Result<Vec<Candidate>> {
@@ -79,15 +77,7 @@ async fn by_filter(tx: &mut Tx, queue: QueueId, filter: &SelectionFilter, limit:
     )
     .fetch_all(&mut **tx)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Candidate {
-            id: QuarantineId(row.id),
-            queue_id: row.queue_id.map(QueueId),
-            fingerprint: row.fingerprint,
-            job_id: row.job_id,
-        })
-        .collect())
+    Ok(rows.into_iter().map(|row| Candidate::new(row.id, row.queue_id, row.fingerprint, row.job_id)).collect())
 }
 
 /// Writes the frozen list, in its order; `strata` has each candidate's stratum.

@@ -150,6 +150,8 @@ impl Run {
         let least = running.draft.condition_fixed.as_ref().and_then(|fixed| fixed.min_worker_version.as_deref());
         let version_counts =
             least.is_none_or(|least| told.worker_version.as_ref().is_some_and(|v| canary::is_at_least(v, least)));
+        let version_awaited =
+            told.worker_version.is_none() && readings::event_feed(&pool, running.queue_id).await?.is_some();
         let judgement = canary::judge_canary(&Facts {
             item: canary.state,
             confirmed_at: canary.confirmed_at,
@@ -161,6 +163,7 @@ impl Run {
             row_carries_id,
             exclusion: by_exclusion,
             version_counts,
+            version_awaited,
             permanent_failure: permanent,
             deadline_passed: canary.deadline_passed,
         });

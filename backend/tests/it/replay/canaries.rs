@@ -1,8 +1,10 @@
 //! The canary stage: nothing passes but an effect that was absent, is as expected, and is this redrive's.
 
 use super::rig::Rig;
+use crate::harness::Person;
 use domain::vocabulary::{CohortState, ItemState, Verdict};
 use serde_json::json;
+use uuid::Uuid;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proved_canary_lets_the_rest_follow_and_each_goes_once() {
@@ -83,4 +85,27 @@ async fn p14_without_an_effect_there_is_no_pass() {
     rig.act(cohort, "fail").await;
     rig.until(cohort, CohortState::CanaryFailed).await;
     assert_eq!(rig.on_queue().await, 1, "only the canary went out");
+}
+
+/// A worker of this version begins an attempt on some other job.
+async fn begins(feed: &Person, version: &str) {
+    let event = json!({ "event_id": Uuid::now_v7(), "kind": "attempt_started", "at": "2026-12-02T03:00:00Z",
+        "queue": "orders", "job_id": "another", "attempt": 1, "worker_version": version });
+    feed.post("/events", json!({ "events": [event] })).await.is(202);
+}
+
+/// A pass of unknown version stands for no version that consumes now: unknown never moves a message.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pass_doesnt_count_for_a_version_that_didnt_execute_it() {
+    let mut rig = Rig::open().await;
+    let ids = rig.letters(3).await;
+    let _ledger = rig.worker().await;
+    let cohort = rig.approved(rig.plan(&ids)).await;
+    rig.passed(cohort).await;
+    begins(&rig.ward.app.emitter().await, "2026.12.3").await;
+    rig.mara
+        .act(&format!("/cohorts/{cohort}/expand"), json!({ "reason": "on", "confirm_count": 2 }))
+        .await
+        .problem(409, "canary_too_old");
+    assert_eq!(rig.count(cohort, ItemState::Scheduled).await, 2, "nothing more has moved");
 }
