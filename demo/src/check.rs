@@ -101,18 +101,16 @@ impl Check {
         let channel = connection.create_channel().await?;
 
         let mut transaction = shop.begin().await?;
+        let deadline = Instant::now() + self.settle;
+        while !(unaccounted(&mut transaction, vault.as_mut()).await?.is_empty() && ready(&channel).await? == 0)
+            && Instant::now() < deadline
+        {
+            tokio::time::sleep(POLL).await;
+        }
         if let Some(plant) = self.plant {
             plant.sow(&mut transaction).await?;
         }
-        let deadline = Instant::now() + self.settle;
-        let missing = loop {
-            let missing = unaccounted(&mut transaction, vault.as_mut()).await?;
-            let at_rest = missing.is_empty() && ready(&channel).await? == 0;
-            if at_rest || Instant::now() >= deadline {
-                break missing;
-            }
-            tokio::time::sleep(POLL).await;
-        };
+        let missing = unaccounted(&mut transaction, vault.as_mut()).await?;
         let queued = look_into_queues(&channel).await?;
         // what left a queue for the vault or for its effect between the two looks is in neither: look once more
         let after = unaccounted(&mut transaction, vault.as_mut()).await?;

@@ -143,9 +143,7 @@ impl Shop {
     /// When it can't count.
     pub(super) fn check(&self, plant: Option<&str>) -> Result<Counts> {
         let mut command = self.surroundings.command(&self.program);
-        // a pretended fault can't come to rest: don't wait for it
-        let settle = if plant.is_some() { "0" } else { "60" };
-        command.args(["check", "--json", "--settle-s", settle]);
+        command.args(["check", "--json", "--settle-s", "60"]);
         if let Some(plant) = plant {
             command.args(["--plant", plant]);
         }
