@@ -15,7 +15,7 @@ use crate::run::Run;
 use crate::say;
 
 /// Everything that the bundle is made from, the recipe too.
-const SOURCES: [&str; 5] = ["domain", "frontend", "Cargo.toml", "Cargo.lock", "xtask/src/build"];
+const SOURCES: [&str; 6] = ["domain", "frontend", "Cargo.toml", "Cargo.lock", ".cargo/config.toml", "xtask/src/build"];
 /// The workspace's profile of the bundle that people load.
 const RELEASE: &str = "wasm-release";
 /// How many bundles the user's cache keeps.
