@@ -74,19 +74,7 @@ impl Config {
         };
         let listen = address("LAZARET_LISTEN", var("LAZARET_LISTEN").unwrap_or_else(|| "127.0.0.1:8080".to_owned()))?;
         let database_url = postgres_url("DATABASE_URL", &var)?;
-        let base_url = match var("LAZARET_BASE_URL") {
-            None => format!("http://{listen}"),
-            Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
-                url.trim_end_matches('/').to_owned()
-            }
-            Some(url) => {
-                return Err(ConfigError {
-                    variable: "LAZARET_BASE_URL",
-                    problem: format!("`{url}` is no web address"),
-                    form: "http(s)://HOST[:PORT]",
-                });
-            }
-        };
+        let base_url = base_url(var("LAZARET_BASE_URL"), listen)?;
         let workers = match var("LAZARET_WORKERS").as_deref() {
             None | Some("on") => true,
             Some("off") => false,
@@ -134,6 +122,32 @@ impl Config {
     }
 }
 
+/// What browsers send as `Origin`. A wrong one would refuse every write, so it is judged at the start.
+fn base_url(given: Option<String>, listen: SocketAddr) -> Result<String, ConfigError> {
+    let wrong = |problem: String| ConfigError {
+        variable: "LAZARET_BASE_URL",
+        problem,
+        form: "http(s)://HOST[:PORT], as browsers call this server",
+    };
+    let Some(given) = given else {
+        if listen.ip().is_unspecified() {
+            return Err(wrong("it isn't set, and LAZARET_LISTEN is every address, which no browser calls".to_owned()));
+        }
+        return Ok(format!("http://{listen}"));
+    };
+    let text = given.trim_end_matches('/');
+    // it may hold a password: it isn't repeated
+    let url: http::Uri = text.parse().map_err(|_| wrong("it is no web address".to_owned()))?;
+    if !matches!(url.scheme_str(), Some("http" | "https")) {
+        return Err(wrong("it is no web address".to_owned()));
+    }
+    let only_a_host = url.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+    if !only_a_host || url.path() != "/" || url.query().is_some() {
+        return Err(wrong("it names more than scheme, host and port".to_owned()));
+    }
+    Ok(text.to_owned())
+}
+
 fn names_loopback(host: &str) -> bool {
     matches!(host, "localhost" | "127.0.0.1" | "[::1]")
 }
@@ -147,7 +161,7 @@ fn port(url: &http::Uri) -> u16 {
 /// # Errors
 /// `LAZARET_OWNER_DATABASE_URL` is missing or malformed.
 pub fn owner_database_url() -> Result<String, ConfigError> {
-    postgres_url("LAZARET_OWNER_DATABASE_URL", &|name| std::env::var(name).ok())
+    postgres_url("LAZARET_OWNER_DATABASE_URL", &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
 }
 
 fn postgres_url(variable: &'static str, var: &impl Fn(&'static str) -> Option<String>) -> Result<String, ConfigError> {
@@ -158,5 +172,49 @@ fn postgres_url(variable: &'static str, var: &impl Fn(&'static str) -> Option<St
     } else {
         // the value may hold a password: it isn't repeated
         Err(ConfigError { variable, problem: "it is no Postgres address".to_owned(), form: FORM })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(settings: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let database = ("DATABASE_URL", "postgres://lazaret_app@127.0.0.1/lazaret");
+        Config::read(|name| {
+            let found = settings.iter().chain([&database]).find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn a_bad_setting_is_named_with_the_form_it_wants() {
+        for (variable, value, form) in [
+            ("DATABASE_URL", "mysql://me:secret@host/db", "postgres://"),
+            ("LAZARET_LISTEN", "8080", "IP:PORT"),
+            ("LAZARET_LISTEN", "0.0.0.0:8080", "http(s)://HOST"),
+            ("LAZARET_METRICS_LISTEN", "localhost", "IP:PORT"),
+            ("LAZARET_WORKERS", "4", "on or off"),
+            ("LAZARET_BASE_URL", "lazaret.example", "http(s)://HOST"),
+            ("LAZARET_BASE_URL", "ftp://lazaret.example", "http(s)://HOST"),
+            ("LAZARET_BASE_URL", "https://", "http(s)://HOST"),
+            ("LAZARET_BASE_URL", "https://lazaret.example/under/it", "http(s)://HOST"),
+            ("LAZARET_BASE_URL", "https://me:secret@lazaret.example", "http(s)://HOST"),
+        ] {
+            let said = read(&[(variable, value)]).unwrap_err().to_string();
+            assert!(said.contains(variable) && said.contains(form), "{variable}={value}: {said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
+    }
+
+    #[test]
+    fn browsers_call_the_base_url() {
+        let everywhere = ("LAZARET_LISTEN", "0.0.0.0:8080");
+        let config = read(&[everywhere, ("LAZARET_BASE_URL", "https://lazaret.example/")]).unwrap();
+        assert_eq!(config.base_url, "https://lazaret.example");
+        assert!(!config.is_loopback() && config.is_own_origin("https://lazaret.example:443"));
+        let config = read(&[]).unwrap();
+        assert!(config.is_loopback() && config.is_own_origin("http://localhost:8080"));
+        assert!(!config.is_own_origin("http://127.0.0.1:8081") && !config.is_own_origin("https://127.0.0.1:8080"));
     }
 }

@@ -123,9 +123,18 @@ impl From<sqlx::Error> for Error {
             sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) => {
                 Self::Unavailable { code: "database_unavailable", detail: "the database can't be reached".to_owned() }
             }
+            sqlx::Error::Database(error) if error.code().is_some_and(|code| is_an_outage(&code)) => {
+                Self::Unavailable { code: "database_unavailable", detail: "the database takes no calls now".to_owned() }
+            }
             other => Self::Internal(other.into()),
         }
     }
+}
+
+/// SQLSTATEs of a server that stops, starts, recovers or has no connection left: class 08, 53300, 57P01 to 57P03.
+#[must_use]
+pub fn is_an_outage(sqlstate: &str) -> bool {
+    sqlstate.starts_with("08") || matches!(sqlstate, "53300" | "57P01" | "57P02" | "57P03")
 }
 
 impl From<anyhow::Error> for Error {

@@ -13,8 +13,8 @@ use crate::build::{self, Profile};
 use crate::cli;
 use crate::run::Run;
 use crate::say;
-use crate::services::Stack;
 use crate::services::server::{self, Server};
+use crate::services::{self, Stack};
 
 /// How often the sources are looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -30,6 +30,7 @@ type State = BTreeMap<PathBuf, SystemTime>;
 /// # Errors
 /// When the services can't start.
 pub(crate) fn dev(run: &Arc<Run>, arguments: &cli::Dev) -> Result<()> {
+    services::ensure_private()?;
     let stack = Stack::start(run, arguments.broker)?;
     let mut server: Option<Server> = None;
     let mut built: Option<(State, State)> = None;

@@ -12,7 +12,7 @@ use crate::run::Run;
 use crate::say;
 use crate::services::postgres::OWNER;
 use crate::services::server::{self, DATABASE, Server, User};
-use crate::services::{BrokerVersion, Stack};
+use crate::services::{self, BrokerVersion, Stack};
 
 /// Services and server, all ready.
 #[derive(Debug)]
@@ -42,6 +42,7 @@ impl Up {
     /// # Errors
     /// When a build fails, something is missing that can't be installed, or a service does not get ready.
     pub(crate) fn start(run: &Arc<Run>, broker: BrokerVersion, workers: Option<u16>) -> Result<Self> {
+        services::ensure_private()?;
         let Built { programs, site } = build::release(run)?;
         let stack = Stack::start(run, broker)?;
         let server = say::step("migrations, server and accounts", || {

@@ -1,11 +1,12 @@
 //! Signing in and out without scripts: plain posts that call the same API as everyone and redirect.
 //! `review_form` is the other form of that kind.
 
+use super::Form;
 use crate::state::App;
 use axum::{
     Router,
     body::Body,
-    extract::{Form, Request, State},
+    extract::{Request, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse as _, Redirect, Response},
     routing::post,

@@ -71,20 +71,20 @@ fn on_panic(panic: Box<dyn Any + Send>) -> Response<Body> {
     Error::Internal(anyhow::anyhow!("a handler panicked: {what}")).into_response()
 }
 
-/// The API's answers are nobody's to keep, frame or sniff.
+/// The API's answers are nobody's to keep.
 pub(super) async fn api_headers(request: Request, next: Next) -> Response<Body> {
     let mut response = next.run(request).await;
-    let headers = response.headers_mut();
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    headers
-        .entry(header::CONTENT_SECURITY_POLICY)
-        .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
+    response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
+/// On every answer; pages have named a policy of their own by then.
 async fn security_headers(request: Request, next: Next) -> Response<Body> {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));

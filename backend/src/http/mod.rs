@@ -32,7 +32,7 @@ mod users;
 
 pub use act::{Act, ActKind, Acted};
 pub use auth::{Need, Permit};
-pub use problem::{Json, Path, Query};
+pub use problem::{Form, Json, Path, Query};
 
 use crate::{state::App, store::sessions::SessionRows};
 use axum::{
@@ -105,6 +105,8 @@ pub fn server(app: App) -> Router {
         .merge(forms::routes(api.clone()))
         .merge(review_form::routes(api.clone()))
         .merge(health::routes())
+        .method_not_allowed_fallback(problem::method_not_allowed)
+        .layer(DefaultBodyLimit::max(BODY_LIMIT_BYTES))
         .with_state(app);
     frame::outermost(api.merge(outside).merge(pages))
 }

@@ -170,6 +170,23 @@ pub(super) fn bad_json(detail: &str) -> Error {
     }
 }
 
+/// A posted form; a bad one is a problem.
+#[derive(Debug)]
+pub struct Form<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Form<T> {
+    type Rejection = Error;
+    async fn from_request(request: Request, state: &S) -> Result<Self, Error> {
+        match axum::Form::from_request(request, state).await {
+            Ok(axum::Form(form)) => Ok(Self(form)),
+            Err(other) if other.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+                Err(Error::TooLarge { detail: other.body_text() })
+            }
+            Err(other) => Err(Error::invalid("", other.body_text())),
+        }
+    }
+}
+
 /// Query parameters; bad ones are a problem. A list of values repeats the name.
 #[derive(Debug)]
 pub struct Query<T>(pub T);

@@ -86,6 +86,17 @@ struct Filters {
     limit: Option<i64>,
     /// Where the last page ended.
     cursor: Option<String>,
+    /// Of `/quarantine/groups` alone.
+    #[param(ignore)]
+    by: Option<GroupBy>,
+}
+
+/// What makes a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum GroupBy {
+    /// The fingerprint, by queue.
+    Fingerprint,
 }
 
 impl Filters {
@@ -148,6 +159,9 @@ fn from_cursor(cursor: &str) -> Result<After> {
 #[utoipa::path(get, path = "/quarantine", operation_id = "list_quarantine", tag = "evidence", params(Filters),
     responses((status = 200, description = "A page", body = QuarantinePage)))]
 async fn list(State(app): State<App>, _: Permit<Read>, Query(filters): Query<Filters>) -> Answer<Json<QuarantinePage>> {
+    if filters.by.is_some() {
+        return Err(Error::invalid("by", "only /quarantine/groups takes it"));
+    }
     let after = filters.cursor.as_deref().map(from_cursor).transpose()?;
     let (page, next) = quarantine::list(&app, filters.filter()?, after, filters.limit()?).await?;
     Ok(Json(QuarantinePage { next_cursor: next.map(to_cursor), ..page }))
@@ -155,7 +169,8 @@ async fn list(State(app): State<App>, _: Permit<Read>, Query(filters): Query<Fil
 
 /// What matches, by fingerprint; the largest 200 groups.
 #[utoipa::path(get, path = "/quarantine/groups", operation_id = "list_quarantine_groups", tag = "evidence",
-    params(Filters), responses((status = 200, description = "The largest first", body = Page<QuarantineGroup>)))]
+    params(Filters, ("by" = Option<GroupBy>, Query, description = "What makes a group; default `fingerprint`.")),
+    responses((status = 200, description = "The largest first", body = Page<QuarantineGroup>)))]
 async fn groups(
     State(app): State<App>,
     _: Permit<Read>,

@@ -1,10 +1,10 @@
 //! Reviewing without scripts: a plain post that calls the same API as everyone and redirects back to the cohort.
 
 use super::forms::{Api, OuterParts, call, encode, problem_code, redirect};
+use super::{Form, Path};
 use crate::{error::Error, state::App};
 use axum::{
     Router,
-    extract::{Form, Path},
     http::{HeaderMap, HeaderValue, Method, header},
     response::{IntoResponse as _, Response},
     routing::post,

@@ -2,6 +2,7 @@
 
 use super::{Answer, Permit, Query, auth::Read};
 use crate::{
+    error::Error,
     state::App,
     store::{SESSIONS_TOPIC, changes::EVERYTHING, sessions},
 };
@@ -46,6 +47,9 @@ async fn stream(
     headers: HeaderMap,
 ) -> Answer<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     let user = permit.actor.user()?;
+    if let Some(unknown) = query.topics.iter().find(|topic| !TOPICS.contains(&topic.as_str())) {
+        return Err(Error::invalid("topics", format!("`{unknown}` is none of {}", TOPICS.join(", "))));
+    }
     let asked = |topic: &&str| query.topics.is_empty() || query.topics.iter().any(|asked| asked == topic);
     let topics: Vec<&'static str> = TOPICS.into_iter().filter(asked).collect();
     let pending = if headers.contains_key("last-event-id") { all(&topics) } else { VecDeque::new() };

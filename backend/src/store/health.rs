@@ -1,7 +1,7 @@
 //! What the database says of its own and of custody's state.
 
 use super::Store;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, is_an_outage};
 use sqlx::Row as _;
 
 /// Why the schema isn't the one of this build, if it isn't.
@@ -13,7 +13,7 @@ pub async fn pending_migrations(store: &Store) -> Result<Option<String>> {
     let applied = sqlx::query("SELECT version FROM _sqlx_migrations WHERE success").fetch_all(store.pool()).await;
     let applied: Vec<i64> = match applied {
         Ok(rows) => rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?,
-        Err(sqlx::Error::Database(error)) => {
+        Err(sqlx::Error::Database(error)) if !error.code().is_some_and(|code| is_an_outage(&code)) => {
             return Ok(Some(format!("the migrations' own table can't be read ({error}); run `lazaret migrate`")));
         }
         Err(error) => return Err(Error::from(error)),

@@ -93,3 +93,27 @@ async fn clients_that_leave_leave_no_transaction_open() {
     mara.act("/freeze", json!({ "reason": "normal work" })).await.is(200);
     assert_eq!(app.admin().await.get("/users?limit=3").await.ok::<Page<User>>().items.len(), 3);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plain_forms_and_filters_answer_problems_too() {
+    let app = TestApp::start().await;
+    let vera = app.viewer().await;
+    let form = |path: &str, body: &str| {
+        vera.request(Method::POST, path)
+            .header("origin", &app.base_url)
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(body.to_owned())
+    };
+    let reply = vera.send(form("/login", "username=vera")).await;
+    assert_eq!(reply.header("x-frame-options"), Some("DENY"));
+    assert_eq!(reply.header("content-security-policy"), Some("default-src 'none'; frame-ancestors 'none'"));
+    reply.problem(422, "invalid_request");
+    let id = uuid::Uuid::now_v7();
+    vera.send(form(&format!("/cohorts/{id}/review"), "act=approve")).await.problem(422, "invalid_request");
+    vera.send(form("/cohorts/none/review", "act=approve")).await.problem(404, "not_found");
+    vera.send(form("/login", &"x".repeat(2 * 1024 * 1024))).await.problem(413, "too_large");
+    vera.get("/stream?topics=weather").await.problem(422, "invalid_request");
+    vera.get("/quarantine/groups?by=fingerprint").await.is(200);
+    vera.get("/quarantine/groups?by=weather").await.problem(422, "invalid_request");
+    vera.get("/quarantine?by=fingerprint").await.problem(422, "invalid_request");
+}

@@ -9,6 +9,8 @@ mod coverage;
 mod custody;
 mod events;
 mod harness;
+mod openapi;
+mod outages;
 mod problems;
 mod quarantine;
 mod replay;

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::ValueEnum;
 
 use crate::run::Run;
@@ -66,6 +66,26 @@ impl Stack {
     }
 }
 
+/// Refuses to run a server where `DATABASE_URL` or `AMQP_URL` names services of others, which would silently be passed over.
+///
+/// # Errors
+/// One is set. Only its name is said: the value may hold a password.
+pub(crate) fn ensure_private() -> Result<()> {
+    refuse_foreign(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
+fn refuse_foreign(is_set: impl Fn(&str) -> bool) -> Result<()> {
+    for name in ["DATABASE_URL", "AMQP_URL"] {
+        ensure!(
+            !is_set(name),
+            "{name} is set, and this command only runs on services of its own: it makes and drops databases there. \
+             Unset it (`env -u {name} cargo xtask …`); for a database and broker that exist, run `lazaret serve` \
+             (docs/operate/configure.md)"
+        );
+    }
+    Ok(())
+}
+
 /// A password for this run alone: 32 hexadecimal digits from the system's random source.
 ///
 /// # Errors
@@ -78,4 +98,18 @@ pub(crate) fn password() -> Result<String> {
         write!(text, "{byte:02x}")?;
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refuse_foreign;
+
+    #[test]
+    fn services_of_others_are_refused_by_name() {
+        assert!(refuse_foreign(|_| false).is_ok());
+        for name in ["DATABASE_URL", "AMQP_URL"] {
+            let said = refuse_foreign(|asked| asked == name).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("{name} is set")), "{said}");
+        }
+    }
 }
