@@ -1,7 +1,7 @@
 //! Losses at every moment: nothing is lost, and what may be there twice says so.
 
 use super::{Fixture, job};
-use crate::harness::eventually;
+use crate::harness::{TestApp, eventually};
 use domain::api::QuarantineRow;
 use lapin::options::QueueDeleteOptions;
 use lazaret::{state::App, workers};
@@ -123,6 +123,46 @@ async fn a_process_that_dies_between_commit_and_ack_leaves_rows_that_say_they_ma
     assert_eq!(absorbed(&fixture).await, 0, "another process knows nothing of the first one's acks");
     assert!(fixture.dead_letter_queue().await.lease_epoch >= 2);
     second.shutdown.cancel();
+}
+
+/// A change of prefetch waits 5 s for what is on its channel; a commit that takes longer goes on without it, and its
+/// messages come again under the same epoch.
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_come_again_beside_their_own_stalled_commit_are_flagged() {
+    let fixture = Fixture::on(TestApp::start_with_workers().await, "orders").await;
+    let owner = fixture.app.owner();
+    sqlx::raw_sql(
+        "CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS
+           $$ BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$;
+         CREATE TRIGGER stalls BEFORE INSERT ON payloads FOR EACH ROW WHEN (NEW.body = 'slow') EXECUTE FUNCTION stall()",
+    )
+    .execute(owner)
+    .await
+    .unwrap();
+    #[expect(clippy::disallowed_methods, reason = "the test's own lock")]
+    let mut lock = owner.begin().await.unwrap();
+    sqlx::query("SELECT pg_advisory_xact_lock(7)").execute(&mut *lock).await.unwrap();
+    // the first two fill a batch of the first, small prefetch; the others are what its change finds
+    for (id, body) in [("0", "fast"), ("1", "fast"), ("2", "slow"), ("3", "slow")] {
+        // of no queue: those that wait for events of theirs are kept apart by that already
+        fixture.publish(&fixture.dlq_name, job(id), body.as_bytes()).await;
+    }
+    fixture.switch("drain").await;
+    eventually("both commits and a renewal wait", || async {
+        let waiting: i64 = sqlx::query_scalar(
+            "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted
+               AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())",
+        )
+        .fetch_one(fixture.app.owner())
+        .await
+        .unwrap();
+        (waiting >= 3).then_some(())
+    })
+    .await;
+    lock.rollback().await.unwrap();
+    let rows = fixture.stored(6).await;
+    assert_eq!(flagged(&rows), 2, "rows − messages = flagged rows");
+    eventually("the queue is empty", || async { Some(fixture.ready().await).filter(|ready| *ready == 0) }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
