@@ -164,9 +164,9 @@ impl Intake {
         app.store
             .tx(move |tx| {
                 Box::pin(async move {
-                    // alone: a stop or a change of prefetch may have given up waiting for an earlier batch, whose messages
-                    // come again; its rows must be seen as suspects
-                    leases::hold_alone(tx, &lease).await?;
+                    // a stop or a change of prefetch may have given up waiting for an earlier batch, whose messages come
+                    // again: its rows must be seen as suspects
+                    leases::hold(tx, &lease).await?;
                     if !store::custody::insert_batch(tx, &intake.batch).await? {
                         return Ok(());
                     }

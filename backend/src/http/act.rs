@@ -197,10 +197,9 @@ async fn read_body(parts: &Parts, request: Request, app: &App) -> Result<Bytes> 
     let json = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|value| {
         value.split(';').next().is_some_and(|mime| mime.trim().eq_ignore_ascii_case("application/json"))
     });
-    let bytes = Bytes::from_request(request, app).await.map_err(|rejection| match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge { detail: rejection.body_text() },
-        _ => problem::bad_json(&rejection.body_text()),
-    })?;
+    let bytes = Bytes::from_request(request, app)
+        .await
+        .map_err(|rejection| problem::unread(rejection.status(), rejection.body_text(), problem::bad_json))?;
     if json || bytes.is_empty() {
         Ok(bytes)
     } else {

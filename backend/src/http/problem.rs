@@ -154,10 +154,15 @@ pub(super) async fn read_json<T: DeserializeOwned>(request: Request) -> Result<J
         Err(JsonRejection::MissingJsonContentType(_)) => {
             Err(Error::BadRequest { code: "not_json", detail: "Send Content-Type: application/json.".to_owned() })
         }
-        Err(other) if other.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            Err(Error::TooLarge { detail: other.body_text() })
-        }
-        Err(other) => Err(bad_json(&other.body_text())),
+        Err(other) => Err(unread(other.status(), other.body_text(), bad_json)),
+    }
+}
+
+/// Why a body wasn't taken: it is too large, or what `bad` makes of the reason.
+pub(super) fn unread(status: StatusCode, detail: String, bad: impl FnOnce(&str) -> Error) -> Error {
+    match status {
+        StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge { detail },
+        _ => bad(&detail),
     }
 }
 
@@ -179,10 +184,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Form<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Error> {
         match axum::Form::from_request(request, state).await {
             Ok(axum::Form(form)) => Ok(Self(form)),
-            Err(other) if other.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                Err(Error::TooLarge { detail: other.body_text() })
-            }
-            Err(other) => Err(Error::invalid("", other.body_text())),
+            Err(other) => Err(unread(other.status(), other.body_text(), |why| Error::invalid("", why))),
         }
     }
 }

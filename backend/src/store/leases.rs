@@ -82,28 +82,13 @@ pub async fn renew(store: &Store, lease: &Lease) -> Result<bool> {
     Ok(renewed.rows_affected() == 1)
 }
 
-/// Proves, until the transaction ends, that the epoch is still the newest: a grant to another waits for it.
+/// Proves, until the transaction ends, that the epoch is still the newest: a grant to another waits for it. No other
+/// transaction of the epoch runs beside it: what an earlier one writes, though nobody waits for it any more, is
+/// committed or gone before this one reads.
 ///
 /// # Errors
 /// 409 `lease_lost`; the database's.
 pub async fn hold(tx: &mut Tx, lease: &Lease) -> Result<()> {
-    let held = sqlx::query_scalar!(
-        "SELECT epoch FROM leases WHERE duty = $1 AND subject = $2 AND epoch = $3 AND owner IS NOT NULL FOR SHARE",
-        lease.duty.as_str(),
-        lease.subject,
-        lease.epoch,
-    )
-    .fetch_optional(&mut **tx)
-    .await?;
-    proved(held)
-}
-
-/// [`hold`], and no other transaction of the epoch beside it: what an earlier one writes, though nobody waits for it
-/// any more, is committed or gone before this one reads.
-///
-/// # Errors
-/// 409 `lease_lost`; the database's.
-pub async fn hold_alone(tx: &mut Tx, lease: &Lease) -> Result<()> {
     let held = sqlx::query_scalar!(
         "SELECT epoch FROM leases WHERE duty = $1 AND subject = $2 AND epoch = $3 AND owner IS NOT NULL FOR NO KEY UPDATE",
         lease.duty.as_str(),
@@ -112,10 +97,6 @@ pub async fn hold_alone(tx: &mut Tx, lease: &Lease) -> Result<()> {
     )
     .fetch_optional(&mut **tx)
     .await?;
-    proved(held)
-}
-
-fn proved(held: Option<i64>) -> Result<()> {
     match held {
         Some(_) => Ok(()),
         None => Err(Error::refused("lease_lost", "another process has taken this duty over")),
