@@ -21,7 +21,7 @@ pub(super) fn plan(cohort: &Cohort) -> AnyView {
             {clause("Items", view! {
                 <p>{num(cohort.row.size)}" messages of "<code>{cohort.row.queue.name.clone()}</code>". The list is frozen."</p>
                 <div class="specs">{strata}</div>
-                {summary(cohort)}
+                <p>{summary(cohort)}</p>
             })}
             {clause("Reason", view! { <p>"“"{draft.reason.clone()}"” — "{cohort.row.created_by.username.clone()}</p> })}
             {clause("What changed", condition(draft.condition_fixed.as_ref()))}

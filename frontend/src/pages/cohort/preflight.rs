@@ -10,7 +10,7 @@ use leptos::prelude::*;
 /// How many messages of a finding are listed before the rest folds away.
 const SHOWN: usize = 8;
 
-/// One line for the plan.
+/// One line for the plan; inline, since it stands in paragraphs.
 pub(super) fn summary(cohort: &Cohort) -> AnyView {
     let flight = &cohort.preflight;
     let refused = flight.refusals.len();
@@ -24,14 +24,15 @@ pub(super) fn summary(cohort: &Cohort) -> AnyView {
         }
         Some(_) => state("well", Icon::Check, "pre-flight clean").into_any(),
     };
-    view! { <p>{mark}{flight.at.map(|at| view! { " "<span class="note">"read "{when(at)}</span> })}</p> }.into_any()
+    view! { <span>{mark}{flight.at.map(|at| view! { " "<span class="note">"read "{when(at)}</span> })}</span> }
+        .into_any()
 }
 
 /// Every finding. `accept` draws the box of a warning, where it may be accepted here.
 pub(super) fn findings(cohort: &Cohort, accept: impl Fn(&Finding) -> AnyView) -> AnyView {
     let flight = &cohort.preflight;
     if flight.refusals.is_empty() && flight.warnings.is_empty() {
-        return summary(cohort).into_any();
+        return view! { <p>{summary(cohort)}</p> }.into_any();
     }
     let refusals = flight
         .refusals

@@ -64,7 +64,7 @@ pub(super) fn Payload(message: RwSignal<QuarantinedMessage>) -> impl IntoView {
         {move || match revealed.get() {
             Some(payload) => shown(payload).into_any(),
             None => view! {
-                <div class="code" role="group" aria-label="Payload, masked">
+                <div class="code" tabindex="0" role="region" aria-label="Payload, masked">
                     <span class="masked">"•••••••••••••••••••••••• "<small>"masked until it is revealed"</small></span>
                 </div>
                 <p class="note">"A canary may only be started after a person has opened its payload here."</p>
