@@ -96,7 +96,8 @@ test("a failed revision's messages go back as one proved canary, then the rest",
   // nobody may ask for a canary whose payload nobody has opened
   const submit = mara.getByRole("button", { name: "Submit for review…" });
   assert.ok(await submit.isDisabled());
-  await mara.locator(".act").filter({ has: submit }).locator(".why").getByText(/payload/).waitFor();
+  await mara.getByText("the pre-flight refuses some of it").waitFor();
+  await mara.getByText("canary_not_inspected").waitFor();
   await mara.getByRole("link", { name: "Open its payload" }).click();
   await mara.getByRole("button", { name: "Reveal, with a reason…" }).click();
   await bothThemes(mara, "a dialog");
@@ -116,7 +117,8 @@ test("a failed revision's messages go back as one proved canary, then the rest",
     headers: { Origin: stack.base_url, "Idempotency-Key": crypto.randomUUID(), "If-Match": `"${version}"` },
     data: { plan_digest, comment: "I wrote it, so it is right." },
   });
-  assert.equal((await refused.json()).code, "self_approval");
+  assert.equal(refused.status(), 403);
+  assert.equal((await refused.json()).code, "missing_permission");
   assert.equal((await cohort()).state, "in_review");
   await bothThemes(mara, "the review, as its author");
 
@@ -165,7 +167,7 @@ test("a failed revision's messages go back as one proved canary, then the rest",
   await logIn(ada, "ada");
   await open(ada, `/audit?subject=${path.split("/").at(-1)}`);
   for (const act of ["cohort.create", "cohort.submit", "cohort.approve", "cohort.start_canary", "cohort.expand"]) {
-    await ada.getByRole("main").getByText(act).first().waitFor();
+    await ada.getByRole("row").filter({ hasText: act }).first().waitFor();
   }
   assert.deepEqual(adasFaults, []);
   await adas.close();
