@@ -59,11 +59,16 @@ export async function open(page, path) {
 
 /** axe over the page as it is; fails with what it found. */
 export async function assertAccessible(page, what) {
+  // the whole page in view: what a sticky bar covers at one scroll position is a matter of chance, not of the page
+  const viewport = page.viewportSize();
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  await page.setViewportSize({ width: viewport.width, height: Math.max(height, viewport.height) });
   // evaluated in the page's world by the debugger, so the content security policy stays as it is
   await page.evaluate(axeSource);
   const found = await page.evaluate(() =>
     globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }),
   );
+  await page.setViewportSize(viewport);
   const lines = found.violations.map((v) => `${v.id}: ${v.help}\n    ${v.nodes.map((n) => n.html.slice(0, 160)).join("\n    ")}`);
   assert.deepEqual(lines, [], `${what} has accessibility faults`);
 }
