@@ -46,13 +46,13 @@ pub(crate) struct Demo {
 /// Arguments of `test`.
 #[derive(Debug, Args)]
 pub(crate) struct Test {
-    /// `lint`, `unit`, `integration`, `e2e`, `docs`, or part of the name of a Rust test. Nothing: all but `e2e`, which
-    /// joins when it has been seen green on a clean clone.
+    /// `lint`, `unit`, `integration`, `e2e`, `docs`, or part of the name of a Rust test. Nothing: all of them.
     #[arg(value_name = "STAGE|NAME")]
     pub(crate) what: Option<String>,
-    /// RabbitMQ's major version for the integration and browser tests; 4 joins the default when it has been seen green.
-    #[arg(long, value_enum, default_value = "3")]
-    pub(crate) broker: BrokerVersion,
+    /// RabbitMQ's major version for the integration and browser tests. Nothing: integration tests on both, browser
+    /// tests on 3.
+    #[arg(long, value_enum)]
+    pub(crate) broker: Option<BrokerVersion>,
 }
 
 /// Arguments of `up`.

@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use clap::ValueEnum as _;
 
 use crate::cli;
 use crate::run::{Run, leave_to_the_signal};
 use crate::say;
+use crate::services::BrokerVersion;
 use outcome::{Outcome, Report};
 use stages::Stage;
 
@@ -22,7 +24,7 @@ use stages::Stage;
 /// # Errors
 /// When a stage failed.
 pub(crate) fn test(run: &Arc<Run>, arguments: &cli::Test) -> Result<()> {
-    let brokers = vec![arguments.broker];
+    let brokers = arguments.broker.map_or_else(|| BrokerVersion::value_variants().to_vec(), |broker| vec![broker]);
     let mut reports = Vec::new();
     for stage in stages::chosen(arguments.what.as_deref(), &brokers) {
         reports.push(carry_out(run, &stage));

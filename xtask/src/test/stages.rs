@@ -50,8 +50,7 @@ pub(crate) fn chosen(what: Option<&str>, brokers: &[BrokerVersion]) -> Vec<Stage
     let browser = || brokers.first().map(|broker| Browser(*broker)).into_iter().collect();
     let integration = |name: Option<&str>| brokers.iter().map(|b| Integration(*b, name.map(str::to_owned))).collect();
     match what {
-        // The browser tests join when they have been seen green on a clean clone; `e2e` runs them.
-        None => [lint(), docs(), vec![Unit(None)], integration(None)].concat(),
+        None => [lint(), docs(), vec![Unit(None)], integration(None), browser()].concat(),
         Some("lint") => lint(),
         Some("unit") => vec![Unit(None)],
         Some("integration") => integration(None),
