@@ -183,7 +183,7 @@ fn finding(code: &str, detail: String, mut items: Vec<QuarantineId>, accepted: b
 fn judge_items(found: &mut Collector<'_>, draft: &Draft, items: &[ItemFacts]) {
     found.refuse_where(
         "unattributed",
-        "No watched queue is known for these; a person must assign them first.",
+        "These aren't known to be this queue's: a person must assign them first, or gave them to another queue.",
         items,
         |item| !item.attributed,
     );

@@ -15,7 +15,7 @@ use serde_json::json;
 /// Defines or changes a probe. An existing one needs the version that was seen.
 ///
 /// # Errors
-/// 412, 422, 428.
+/// 409 `loosening_needs_second_person` for another definition of a probe that evidence depends on, 412, 422, 428.
 pub async fn put(tx: &mut Tx, actor: &Actor, name: &str, seen: Option<i64>, put: PutProbe) -> Result<Probe> {
     let fits = (1..=64).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
@@ -30,6 +30,14 @@ pub async fn put(tx: &mut Tx, actor: &Actor, name: &str, seen: Option<i64>, put:
         (Some(now), Some(seen)) if now.version != seen => return Err(Error::Stale { now: now.version }),
         (None, Some(_)) => return Err(Error::NotFound { what: "probe" }),
         _ => {}
+    }
+    if before.as_ref().is_some_and(|before| before.definition != put.definition)
+        && probes::is_relied_on(tx, name).await?
+    {
+        return Err(Error::refused(
+            "loosening_needs_second_person",
+            "a queue whose evidence the vault holds, or an unfinished cohort, is proved by this probe: define another one",
+        ));
     }
     let probe = probes::put(tx, name, &put.definition).await?;
     let mut entry = audit::Entry::new(Action::ProbeChanged, "probe", name)

@@ -95,7 +95,7 @@ pub async fn change(tx: &mut Tx, actor: &Actor, id: QueueId, version: i64, chang
     if loosens(&before, &after) && store::queues::has_evidence(tx, id).await? {
         return Err(Error::refused(
             "loosening_needs_second_person",
-            "the vault holds evidence of this queue: header mapping, retry policy and approvals can only become stricter",
+            "the vault holds evidence of this queue: header mapping and probe stay, retry policy and approvals can only become stricter",
         ));
     }
     let mut policy_version = queue.policy_version;
@@ -113,7 +113,8 @@ pub async fn change(tx: &mut Tx, actor: &Actor, id: QueueId, version: i64, chang
     Ok(())
 }
 
-/// RULES 4: permanent → transient (or unknown, no longer named), a larger budget, fewer approvals, another mapping.
+/// RULES 4: permanent → transient (or unknown, no longer named), a larger budget, fewer approvals, another mapping,
+/// another probe.
 fn loosens(before: &Settings, after: &Settings) -> bool {
     let budget = |policy: &RetryPolicy| policy.max_attempts.unwrap_or(i64::MAX);
     let (old, new) = (&before.retry_policy, &after.retry_policy);
@@ -125,6 +126,7 @@ fn loosens(before: &Settings, after: &Settings) -> bool {
         || budget(new) > budget(old)
         || after.approval_policy.approvals < before.approval_policy.approvals
         || after.headers != before.headers
+        || (before.default_probe.is_some() && after.default_probe != before.default_probe)
 }
 
 fn facts(settings: &Settings) -> serde_json::Value {

@@ -1,16 +1,72 @@
 //! The freeze switches: one row for all, one per queue; publishes share-lock them.
 
 use super::Tx;
+use super::cohorts::lane::Lane;
 use crate::error::{Error, Result};
 use domain::{
     api::{Freeze, FreezeScope, Freezes, QueueFreeze, UserRef},
     ids::{ItemId, QueueId, UserId},
 };
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 /// The row for all.
 pub const ALL: Uuid = Uuid::nil();
+
+/// A switch that covers a replay.
+#[derive(Debug, Clone)]
+pub struct Covering {
+    /// Its row: [`ALL`], or a queue's id.
+    pub scope: Uuid,
+    /// Who switched it on and why, if it is on.
+    pub on: Option<SwitchedOn>,
+}
+
+/// A switch that is on.
+#[derive(Debug, Clone)]
+pub struct SwitchedOn {
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The switches that cover a replay from `queue` into `lane` (RULES 3): for all, of its queue, of its target where that
+/// is watched. The one for all comes first.
+///
+/// # Errors
+/// The database's.
+pub async fn covering(db: &mut PgConnection, queue: QueueId, lane: Option<&Lane>) -> Result<Vec<Covering>> {
+    let rows = sqlx::query!(
+        r#"SELECT scope, frozen, reason, username AS "by?" FROM freezes LEFT JOIN users ON users.id = freezes.by_id
+           WHERE scope = $1 OR scope = $2
+             OR scope IN (SELECT id FROM queues WHERE broker_id = $3 AND vhost = $4 AND name = $5)
+           ORDER BY scope"#,
+        ALL,
+        queue.0,
+        lane.map(|lane| lane.broker.0),
+        lane.map(|lane| lane.vhost.as_str()),
+        lane.map(|lane| lane.queue.as_str()),
+    )
+    .fetch_all(db)
+    .await?;
+    let on = |frozen: bool, by: Option<String>, reason: Option<String>| {
+        frozen.then(|| SwitchedOn { by: by.unwrap_or_default(), reason: reason.unwrap_or_default() })
+    };
+    Ok(rows.into_iter().map(|row| Covering { scope: row.scope, on: on(row.frozen, row.by, row.reason) }).collect())
+}
+
+/// Locks switches against change until the transaction ends.
+///
+/// # Errors
+/// The database's.
+pub async fn lock_for_share(tx: &mut Tx, switches: &[Covering]) -> Result<()> {
+    let scopes: Vec<Uuid> = switches.iter().map(|switch| switch.scope).collect();
+    sqlx::query!("SELECT scope FROM freezes WHERE scope = ANY($1) ORDER BY scope FOR SHARE", &scopes)
+        .fetch_all(&mut **tx)
+        .await?;
+    Ok(())
+}
 
 /// Every switch that is on.
 ///

@@ -1,6 +1,6 @@
 //! Acting calls that may be sent again: the key is taken in the business transaction and answers as the first time.
 
-use super::Tx;
+use super::{Store, Tx};
 use crate::error::{Error, Result};
 use domain::ids::UserId;
 
@@ -76,6 +76,17 @@ pub async fn take(tx: &mut Tx, key: &Key) -> Result<Option<Answer>> {
     }
     let status = u16::try_from(first.status).map_err(|e| Error::Internal(e.into()))?;
     Ok(Some(Answer { status, etag: first.etag, body: first.body }))
+}
+
+/// Forgets keys that are too old to count; how many.
+///
+/// # Errors
+/// The database's.
+pub async fn sweep(store: &Store) -> Result<u64> {
+    Ok(sqlx::query!("DELETE FROM idempotency_keys WHERE created_at < now() - interval '24 hours'")
+        .execute(store.pool())
+        .await?
+        .rows_affected())
 }
 
 /// Keeps the answer for the next time.

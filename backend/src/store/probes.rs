@@ -2,7 +2,10 @@
 
 use super::Tx;
 use crate::error::{Error, Result};
-use domain::api::{Probe, ProbeDefinition};
+use domain::{
+    api::{Probe, ProbeDefinition},
+    vocabulary::CohortState,
+};
 use sqlx::PgExecutor;
 
 struct Row {
@@ -44,6 +47,26 @@ pub async fn lock(tx: &mut Tx, name: &str) -> Result<Option<Probe>> {
     .fetch_optional(&mut **tx)
     .await?;
     row.map(Row::read).transpose()
+}
+
+/// Whether it proves something already: it is the default of a queue whose evidence the vault holds, or an unfinished
+/// cohort names it.
+///
+/// # Errors
+/// The database's.
+pub async fn is_relied_on(tx: &mut Tx, name: &str) -> Result<bool> {
+    let ended: Vec<&str> =
+        CohortState::ALL.iter().filter(|state| state.is_terminal()).map(|state| state.as_str()).collect();
+    Ok(sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM queues JOIN quarantine ON quarantine.queue_id = queues.id
+               WHERE queues.default_probe = $1)
+             OR EXISTS (SELECT FROM cohorts
+               WHERE draft -> 'canary' ->> 'probe' = $1 AND state <> ALL ($2)) AS "relied!""#,
+        name,
+        &ended as &[&str]
+    )
+    .fetch_one(&mut **tx)
+    .await?)
 }
 
 /// Writes a definition; the version rises.

@@ -187,6 +187,14 @@ pub async fn remove(tx: &mut super::Tx, credential_id: &str) -> Result<bool> {
     Ok(ended.is_some())
 }
 
+/// Forgets sessions that ended by time; how many.
+///
+/// # Errors
+/// The database's.
+pub async fn sweep(store: &Store) -> Result<u64> {
+    Ok(sqlx::query!("DELETE FROM sessions WHERE expires_at < now()").execute(store.pool()).await?.rows_affected())
+}
+
 /// Ends every session of an account, but `kept`.
 ///
 /// # Errors

@@ -80,6 +80,7 @@ pub async fn edit(
     ensure_fields(&draft)?;
     let editor = actor.user()?.id;
     write::edit(tx, id, &draft).await?;
+    describe_items(tx, id).await?;
     let cohort = cohorts::load(&mut **tx, id).await?;
     let source = facts::source_queue(tx, cohort.queue_id).await?;
     save_revision(tx, actor, &cohort, &source, reading).await?;
@@ -114,7 +115,7 @@ pub(super) fn lane_queue(
     target: &(String, String),
     source: &facts::SourceQueue,
 ) -> String {
-    match reading {
+    match reading.topology() {
         Ok(topology) => topology.lane_queue(&target.0, &target.1, &source.name),
         Err(_) => source.name.clone(),
     }
@@ -159,6 +160,16 @@ fn ensure_selection(selection: &Selection, found: &[selection::Candidate], queue
         }
     }
     Ok(())
+}
+
+/// Brings what a draft's items say of their messages up to now: one may have been assigned, or classified, since the list
+/// was frozen. Claims and canaries follow it.
+///
+/// # Errors
+/// The database's.
+pub(super) async fn describe_items(tx: &mut Tx, id: CohortId) -> Result<()> {
+    let candidates = selection::frozen(tx, id).await?;
+    selection::describe(tx, id, &candidates, &strata(&candidates)).await
 }
 
 /// Items with one fingerprint are one stratum, numbered by first appearance: the target is the same for all.

@@ -4,7 +4,7 @@ use crate::{
     error::{Error, Result},
     store::{
         Tx,
-        cohorts::{self, Cohort, facts},
+        cohorts::{self, Cohort, facts, lane::Lane},
     },
 };
 use domain::{
@@ -61,7 +61,7 @@ pub fn sample(cohort: &Cohort) -> Vec<i32> {
 /// What names the lane of a queue.
 #[must_use]
 pub fn lane(source: &facts::SourceQueue, queue: &str) -> String {
-    format!("{}/{}/{queue}", source.broker_id, source.vhost)
+    Lane { broker: source.broker_id, vhost: source.vhost.clone(), queue: queue.to_owned() }.to_string()
 }
 
 /// `GET /cohorts/{id}/plan`: the saved bytes of this revision and what differs from the last reviewed one.

@@ -88,7 +88,7 @@ async fn items(
             items.push(ItemFacts {
                 id: item.id,
                 job_id: item.job_id.clone(),
-                attributed: item.queue_id.is_some(),
+                attributed: item.queue_id == Some(cohort.queue_id),
                 kind_then: item.kind,
                 kind_now: kind::judge(&source.retry_policy, item.error_class.as_deref()),
                 state: item.state,

@@ -1,11 +1,15 @@
 //! The one re-check (RULES 3): what must hold now for start, canary again, expand and resume. The one choke point.
 
-use super::{plan, preflight, review, submit, topology};
+use super::{
+    plan, preflight, review,
+    topology::{self, Reading},
+};
 use crate::{
     error::Result,
     store::{
         Tx,
-        cohorts::{self, Cohort, facts, reviews},
+        cohorts::{self, Cohort, facts, lane::Lane, reviews},
+        freezes,
     },
 };
 use domain::{
@@ -23,6 +27,8 @@ use time::OffsetDateTime;
 pub async fn lock(tx: &mut Tx, cohort: &Cohort) -> Result<()> {
     let probe = cohort.draft.canary.as_ref().map(|canary| canary.probe.as_str());
     facts::lock_for_share(tx, cohort.queue_id, probe).await?;
+    let switches = covering_freezes(tx, cohort).await?;
+    freezes::lock_for_share(tx, &switches).await?;
     let approvals = reviews::approvals_for_share(tx, cohort.id, cohort.revision).await?;
     let people: Vec<_> = approvals.iter().map(|(user, _)| *user).collect();
     reviews::lock_people_for_share(tx, &people).await
@@ -57,7 +63,7 @@ pub async fn judge(
         approvals: u32::try_from(approvals.len()).unwrap_or(u32::MAX),
         approvals_needed: u32::try_from(source.approval_policy.approvals).unwrap_or(u32::MAX),
         permanent_without_fix: preflight::permanent_without_fix(tx, cohort, &source).await?,
-        frozen: facts::freeze_on(tx, cohort.queue_id).await?.is_some(),
+        frozen: covering_freezes(tx, cohort).await?.iter().any(|switch| switch.on.is_some()),
         target: target_now(cohort, &source, reading),
         lane: match holder {
             Some((holder, ..)) => lease::lane(Some(holder), cohort.id),
@@ -66,9 +72,18 @@ pub async fn judge(
     }))
 }
 
+async fn covering_freezes(tx: &mut Tx, cohort: &Cohort) -> Result<Vec<freezes::Covering>> {
+    let lane = cohort.lane.as_deref().map(str::parse::<Lane>).transpose()?;
+    freezes::covering(tx, cohort.queue_id, lane.as_ref()).await
+}
+
 /// The target as it is now: reachable, there, and with no receiver or trait that the plan didn't accept by name.
 fn target_now(cohort: &Cohort, source: &facts::SourceQueue, reading: &topology::Reading) -> Check {
-    let topology = reading.as_ref().map_err(|_| Code::NoManagementApi)?;
+    let topology = match reading {
+        Reading::Read(topology) => topology,
+        Reading::Unreachable(_) => return Err(Code::NoManagementApi),
+        Reading::NotAsked => return Err(Code::UnknownFact),
+    };
     let (exchange, key) = cohort.target.as_ref().ok_or(Code::UnknownFact)?;
     let found = rules::judge_target_now(&cohort.draft, &topology.facts(exchange, key, &source.name));
     found.submittable().map_err(|_| Code::TargetChanged)
@@ -88,11 +103,18 @@ pub async fn explain(
         Code::LaneTaken => cohorts::lane_holder(tx, cohort.id, cohort.lane.as_deref().unwrap_or_default())
             .await?
             .map(|(id, title, state)| cohorts::held_by(id, &title, state)),
-        Code::Frozen => facts::freeze_on(tx, cohort.queue_id).await?.map(|freeze| {
-            let what = if freeze.all { "Every replay is" } else { "Replay into this queue is" };
-            crate::error::Error::refused(code.as_str(), format!("{what} frozen by {}: {}", freeze.by, freeze.reason))
+        Code::Frozen => covering_freezes(tx, cohort).await?.into_iter().find_map(|switch| {
+            let on = switch.on?;
+            let what = if switch.scope == freezes::ALL {
+                "Every replay is"
+            } else if switch.scope == cohort.queue_id.0 {
+                "Replay of this queue is"
+            } else {
+                "Replay into the target queue is"
+            };
+            Some(crate::error::Error::refused(code.as_str(), format!("{what} frozen by {}: {}", on.by, on.reason)))
         }),
-        Code::NoManagementApi => reading.as_ref().err().map(|why| submit::no_management_api(why)),
+        Code::NoManagementApi => reading.topology().err(),
         _ => None,
     })
 }

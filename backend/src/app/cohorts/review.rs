@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     store::{
         Tx, audit,
-        cohorts::{self, Cohort, Entering, facts, generation, reviews, write},
+        cohorts::{self, Cohort, Entering, facts, generation, lane::Lane, reviews, write},
     },
 };
 use domain::{
@@ -153,7 +153,7 @@ pub async fn approve(
 
 async fn allocate_generation(tx: &mut Tx, cohort: &Cohort) -> Result<i64> {
     let target = match cohort.lane.as_deref() {
-        Some(lane) => generation::queue_of_lane(tx, lane).await?,
+        Some(lane) => lane.parse::<Lane>()?.watched_queue(tx).await?,
         None => None,
     };
     let facts = generation::lock_facts(tx, cohort.id, cohort.queue_id, target).await?;

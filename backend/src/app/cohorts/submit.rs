@@ -37,7 +37,8 @@ pub async fn submit(
     let by = actor.user()?.id;
     let now = cohorts::database_now(tx).await?;
     let (expires_at, run_by) = ensure_complete(tx, &cohort, now).await?;
-    let topology = reading.as_ref().map_err(|why| no_management_api(why))?;
+    let topology = reading.topology()?;
+    draft::describe_items(tx, id).await?;
     let source = facts::source_queue(tx, cohort.queue_id).await?;
     let original = facts::common_original(tx, id).await?;
     let target = topology::resolve(reading, &cohort.draft, &source, original);
@@ -69,12 +70,6 @@ pub async fn submit(
     });
     audit::done(tx, actor, entry(Action::CohortSubmitted, &cohort).after(after)).await?;
     acted(tx, actor, id, reading).await
-}
-
-/// The refusal for a broker that can't be asked.
-pub(super) fn no_management_api(why: &str) -> Error {
-    let detail = format!("Topology and fencing come from the broker's management API, which can't be used: {why}.");
-    Error::refused(Code::NoManagementApi.as_str(), detail)
 }
 
 /// Everything that a plan must have before it can be judged.

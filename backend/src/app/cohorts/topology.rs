@@ -7,12 +7,14 @@ use crate::{
         management::{Binding, Exchange, Queue},
         routing::{self, Receivers},
     },
+    error::Error,
     state::App,
     store::cohorts::facts::SourceQueue,
 };
 use domain::{
     api::{Draft, ResolvedTarget},
     preflight::{self, TargetFacts},
+    refusal::Code,
 };
 use std::collections::BTreeSet;
 
@@ -25,11 +27,38 @@ pub struct Topology {
 }
 
 /// A reading, or why there is none.
-pub type Reading = Result<Topology, String>;
+#[derive(Debug, Clone)]
+pub enum Reading {
+    /// What is there.
+    Read(Topology),
+    /// The management API gave none, and why.
+    Unreachable(String),
+    /// The act doesn't depend on it, so the broker wasn't asked: what rests on it is unknown.
+    NotAsked,
+}
+
+impl Reading {
+    /// What is there.
+    ///
+    /// # Errors
+    /// 409 `no_management_api` where the broker gave nothing.
+    pub fn topology(&self) -> Result<&Topology, Error> {
+        let why = match self {
+            Self::Read(topology) => return Ok(topology),
+            Self::Unreachable(why) => why,
+            Self::NotAsked => "it wasn't asked",
+        };
+        let detail = format!("Topology and fencing come from the broker's management API, which can't be used: {why}.");
+        Err(Error::refused(Code::NoManagementApi.as_str(), detail))
+    }
+}
 
 /// Reads the virtual host of a queue.
 pub async fn read(app: &App, queue: &SourceQueue) -> Reading {
-    read_now(app, queue).await.map_err(|error| error.to_string())
+    match read_now(app, queue).await {
+        Ok(topology) => Reading::Read(topology),
+        Err(error) => Reading::Unreachable(error.to_string()),
+    }
 }
 
 async fn read_now(app: &App, queue: &SourceQueue) -> Result<Topology, ManagementError> {
@@ -55,14 +84,16 @@ pub fn resolve(
         Some(target) => (target.exchange.clone(), target.routing_key.clone()),
         None => {
             let only_the_source = match (reading, &original) {
-                (Ok(topology), Some((exchange, key))) => topology.receivers(exchange, key).are_exactly(&source.name),
+                (Reading::Read(topology), Some((exchange, key))) => {
+                    topology.receivers(exchange, key).are_exactly(&source.name)
+                }
                 _ => false,
             };
             let original = original.as_ref().map(|(exchange, key)| (exchange.as_str(), key.as_str()));
             preflight::default_target(&source.name, original, only_the_source)
         }
     };
-    let receivers = reading.as_ref().ok().map(|topology| {
+    let receivers = reading.topology().ok().map(|topology| {
         let receivers = topology.receivers(&exchange, &routing_key);
         let undecided = receivers.undecided.iter().map(|exchange| format!("? (by exchange {exchange})"));
         receivers.queues.iter().cloned().chain(undecided).collect()

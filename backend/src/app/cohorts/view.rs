@@ -85,7 +85,7 @@ async fn findings(
         let shown = read::preflight(tx, cohort.id, cohort.revision).await?;
         return Ok(Found { shown, submittable: Err(Code::IllegalTransition) });
     }
-    let Ok(topology) = reading else {
+    let Ok(topology) = reading.topology() else {
         let shown = api::Preflight { at: None, refusals: vec![], warnings: vec![] };
         return Ok(Found { shown, submittable: Err(Code::NoManagementApi) });
     };

@@ -2,7 +2,7 @@
 
 use crate::{
     act,
-    app::cohorts::{expiry, look, replay},
+    app::cohorts::{expiry, look, replay, topology::Reading},
     http::{Act, ActKind, Acted, Answer, Path},
     state::App,
 };
@@ -44,7 +44,7 @@ async fn door<K: ActKind>(app: &App, id: CohortId, act: Act<K, ReplayAct>, comma
     expiry::judge(app, id).await?;
     // what only stops asks nothing of the broker
     let reading = match command {
-        CohortCommand::Pause | CohortCommand::Abort => Err("not asked for this act".to_owned()),
+        CohortCommand::Pause | CohortCommand::Abort => Reading::NotAsked,
         _ => look(app, id).await?,
     };
     act.run(app, StatusCode::ACCEPTED, move |tx, actor, body| {

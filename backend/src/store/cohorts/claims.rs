@@ -33,8 +33,10 @@ pub async fn take(tx: &mut Tx, cohort: CohortId) -> Result<Vec<Conflict>> {
     .execute(&mut **tx)
     .await?;
     sqlx::query!(
-        "INSERT INTO job_claims (job_id, cohort_id)
-         SELECT DISTINCT job_id, cohort_id FROM cohort_items WHERE cohort_id = $1 AND job_id IS NOT NULL ORDER BY job_id
+        "INSERT INTO job_claims (queue_id, job_id, cohort_id)
+         SELECT DISTINCT cohort.queue_id, item.job_id, cohort.id
+           FROM cohort_items AS item JOIN cohorts AS cohort ON cohort.id = item.cohort_id
+           WHERE item.cohort_id = $1 AND item.job_id IS NOT NULL ORDER BY item.job_id
          ON CONFLICT ON CONSTRAINT job_claims_once DO NOTHING",
         cohort.0
     )
@@ -55,9 +57,9 @@ pub async fn conflicts(tx: &mut Tx, cohort: CohortId) -> Result<Vec<Conflict>> {
     let rows = sqlx::query!(
         r#"SELECT item.quarantine_id, coalesce(message.cohort_id, job.cohort_id) AS "holder!", holder.title,
              message.cohort_id IS NULL AS "by_job!"
-           FROM cohort_items AS item
+           FROM cohort_items AS item JOIN cohorts AS ours ON ours.id = item.cohort_id
            LEFT JOIN message_claims AS message ON message.quarantine_id = item.quarantine_id AND message.cohort_id <> item.cohort_id
-           LEFT JOIN job_claims AS job ON job.job_id = item.job_id AND job.cohort_id <> item.cohort_id
+           LEFT JOIN job_claims AS job ON job.queue_id = ours.queue_id AND job.job_id = item.job_id AND job.cohort_id <> item.cohort_id
            JOIN cohorts AS holder ON holder.id = coalesce(message.cohort_id, job.cohort_id)
            WHERE item.cohort_id = $1 ORDER BY item.position"#,
         cohort.0

@@ -244,46 +244,14 @@ pub async fn source_queue(db: &mut PgConnection, id: QueueId) -> Result<SourceQu
     })
 }
 
-/// Locks what a re-check reads, against change until the transaction ends: the queue's policies, the probe, both
-/// freeze rows.
+/// Locks a queue's policies and a probe against change until the transaction ends.
 ///
 /// # Errors
 /// The database's.
 pub async fn lock_for_share(tx: &mut Tx, queue: QueueId, probe: Option<&str>) -> Result<()> {
     sqlx::query!("SELECT id FROM queues WHERE id = $1 FOR SHARE", queue.0).fetch_all(&mut **tx).await?;
-    sqlx::query!("SELECT scope FROM freezes WHERE queue_id = $1 OR queue_id IS NULL ORDER BY scope FOR SHARE", queue.0)
-        .fetch_all(&mut **tx)
-        .await?;
     sqlx::query!("SELECT name FROM probes WHERE name = $1 FOR SHARE", probe).fetch_all(&mut **tx).await?;
     Ok(())
-}
-
-/// A switch that stops replay into a queue.
-#[derive(Debug, Clone)]
-pub struct Freeze {
-    /// Whether it is the one for all.
-    pub all: bool,
-    /// Who.
-    pub by: String,
-    /// Why.
-    pub reason: String,
-}
-
-/// The switch that stops replay into this queue now, if one is on.
-///
-/// # Errors
-/// The database's.
-pub async fn freeze_on(db: &mut PgConnection, queue: QueueId) -> Result<Option<Freeze>> {
-    let row = sqlx::query!(
-        r#"SELECT freezes.queue_id IS NULL AS "all!", users.username, freezes.reason AS "reason!"
-           FROM freezes JOIN users ON users.id = freezes.by_id
-           WHERE freezes.frozen AND (freezes.queue_id = $1 OR freezes.queue_id IS NULL)
-           ORDER BY freezes.queue_id NULLS FIRST LIMIT 1"#,
-        queue.0
-    )
-    .fetch_optional(db)
-    .await?;
-    Ok(row.map(|row| Freeze { all: row.all, by: row.username, reason: row.reason }))
 }
 
 /// A probe's definition now.

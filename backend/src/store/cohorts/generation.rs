@@ -32,8 +32,10 @@ pub async fn lock_facts(
            JOIN quarantine AS evidence ON evidence.id = item.quarantine_id
            LEFT JOIN cohort_items AS sent ON sent.redrive_id = evidence.redrive_id
            LEFT JOIN cohort_items AS earlier ON earlier.job_id = item.job_id
+             AND EXISTS (SELECT FROM cohorts WHERE cohorts.id = earlier.cohort_id AND cohorts.queue_id = $2)
            WHERE item.cohort_id = $1"#,
-        cohort.0
+        cohort.0,
+        source.0
     )
     .fetch_one(&mut **tx)
     .await?;
@@ -62,16 +64,4 @@ pub async fn write(
         .await?;
     sqlx::query!("UPDATE cohorts SET generation = $2 WHERE id = $1", cohort.0, generation).execute(&mut **tx).await?;
     Ok(())
-}
-
-/// The watched queue that a lane is for, if it is watched.
-///
-/// # Errors
-/// The database's.
-pub async fn queue_of_lane(tx: &mut Tx, lane: &str) -> Result<Option<QueueId>> {
-    let queue =
-        sqlx::query_scalar!("SELECT id FROM queues WHERE broker_id::text || '/' || vhost || '/' || name = $1", lane)
-            .fetch_optional(&mut **tx)
-            .await?;
-    Ok(queue.map(QueueId))
 }

@@ -5,6 +5,7 @@ pub mod claims;
 pub mod facts;
 pub mod generation;
 pub mod items;
+pub mod lane;
 pub mod list;
 pub mod read;
 pub mod reviews;

@@ -80,6 +80,44 @@ async fn by_filter(tx: &mut Tx, queue: QueueId, filter: &SelectionFilter, limit:
     Ok(rows.into_iter().map(|row| Candidate::new(row.id, row.queue_id, row.fingerprint, row.job_id)).collect())
 }
 
+/// The frozen list of a cohort as the vault has it now: attribution and classification may have come since.
+///
+/// # Errors
+/// The database's.
+pub async fn frozen(tx: &mut Tx, cohort: CohortId) -> Result<Vec<Candidate>> {
+    let rows = sqlx::query!(
+        "SELECT evidence.id, evidence.queue_id, evidence.fingerprint, evidence.job_id
+         FROM cohort_items AS item JOIN quarantine AS evidence ON evidence.id = item.quarantine_id
+         WHERE item.cohort_id = $1 ORDER BY item.position",
+        cohort.0
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    Ok(rows.into_iter().map(|row| Candidate::new(row.id, row.queue_id, row.fingerprint, row.job_id)).collect())
+}
+
+/// Writes each frozen item's job and stratum anew; the list and its order stay.
+///
+/// # Errors
+/// The database's.
+pub async fn describe(tx: &mut Tx, cohort: CohortId, candidates: &[Candidate], strata: &[i32]) -> Result<()> {
+    let evidence: Vec<Uuid> = candidates.iter().map(|candidate| candidate.id.0).collect();
+    let jobs: Vec<Option<Vec<u8>>> = candidates.iter().map(|candidate| candidate.job_id.clone()).collect();
+    sqlx::query!(
+        "UPDATE cohort_items AS item SET stratum = now.stratum, job_id = now.job_id
+         FROM unnest($2::uuid[], $3::integer[], $4::bytea[]) AS now (quarantine_id, stratum, job_id)
+         WHERE item.cohort_id = $1 AND item.quarantine_id = now.quarantine_id
+           AND (item.stratum, item.job_id) IS DISTINCT FROM (now.stratum, now.job_id)",
+        cohort.0,
+        &evidence,
+        strata,
+        &jobs as &[Option<Vec<u8>>],
+    )
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
 /// Writes the frozen list, in its order; `strata` has each candidate's stratum.
 ///
 /// # Errors

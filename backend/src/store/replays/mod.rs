@@ -10,6 +10,7 @@ pub mod publishing;
 pub mod readings;
 pub mod resolutions;
 
+use super::{cohorts::lane::Lane, freezes};
 use crate::{broker::Address, error::Result};
 use anyhow::Context as _;
 use domain::{
@@ -107,19 +108,8 @@ pub async fn load(pool: &PgPool, id: CohortId) -> Result<Option<Running>> {
         return Ok(None);
     };
     let lane = row.lane.context("a started cohort without a lane")?;
-    let target_queue =
-        queue_of_lane(&lane, BrokerId(row.broker_id), &row.vhost).context("a lane that names another broker")?;
-    let frozen = sqlx::query!(
-        "SELECT scope, frozen, reason FROM freezes WHERE scope = $1 OR scope = $2
-           OR scope IN (SELECT id FROM queues WHERE broker_id = $3 AND vhost = $4 AND name = $5)",
-        Uuid::nil(),
-        row.queue_id,
-        row.broker_id,
-        row.vhost,
-        target_queue,
-    )
-    .fetch_all(pool)
-    .await?;
+    let lane: Lane = lane.parse()?;
+    let switches = freezes::covering(&mut *pool.acquire().await?, QueueId(row.queue_id), Some(&lane)).await?;
     Ok(Some(Running {
         id,
         title: row.title,
@@ -129,19 +119,14 @@ pub async fn load(pool: &PgPool, id: CohortId) -> Result<Option<Running>> {
         generation: row.generation.context("a started cohort without a generation")?,
         probation: row.probation,
         overdue: row.overdue,
-        freeze_scopes: frozen.iter().map(|freeze| freeze.scope).collect(),
-        frozen: frozen.into_iter().find(|freeze| freeze.frozen).map(|freeze| freeze.reason.unwrap_or_default()),
+        freeze_scopes: switches.iter().map(|switch| switch.scope).collect(),
+        frozen: switches.into_iter().find_map(|switch| switch.on).map(|on| on.reason),
         queue_id: QueueId(row.queue_id),
         vhost: row.vhost,
-        target_queue: target_queue.to_owned(),
+        target_queue: lane.queue,
         exchange: row.target_exchange.context("a started cohort without a target")?,
         routing_key: row.target_routing_key.context("a started cohort without a target")?,
         broker_id: BrokerId(row.broker_id),
         address: Address { amqp_url: row.amqp_url, management_url: row.management_url, credentials: row.credentials },
     }))
-}
-
-/// The queue that a lane is for: a lane is `<broker id>/<vhost>/<queue>`, names unescaped.
-fn queue_of_lane<'a>(lane: &'a str, broker: BrokerId, vhost: &str) -> Option<&'a str> {
-    lane.strip_prefix(&broker.to_string())?.strip_prefix('/')?.strip_prefix(vhost)?.strip_prefix('/')
 }

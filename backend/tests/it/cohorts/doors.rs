@@ -90,3 +90,93 @@ async fn doors_take_what_the_state_has() {
     assert!(aborting.acts.iter().all(|act| act.command != CohortCommand::Abort));
     ward.app.viewer().await.act(&format!("{path}/abort"), &why).await.problem(403, "missing_permission");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_freeze_of_the_target_stops_the_start_too() {
+    let ward = Ward::open().await;
+    let mara = ward.app.responder().await;
+    let billing = ward.second_queue().await;
+    let ids = ward.hold_many("job", 1).await;
+    let mut plan = ward.plan(&ids);
+    plan["target"] = json!({ "exchange": "", "routing_key": "billing" });
+    plan["accept_warnings"] = json!(["more_receivers"]);
+    let draft = ward.draft(&mara, plan).await;
+    ward.inspect(&mara, ids[0]).await;
+    let submitted: Cohort = mara.act(&format!("/cohorts/{}/submit", draft.row.id), json!({})).await.ok();
+    let cohort: Cohort = super::ward::approve(&ward.app.approver().await, &submitted).await.ok();
+    mara.act(&format!("/queues/{billing}/freeze"), json!({ "reason": "storm" })).await.is(200);
+    let problem = start(&mara, &cohort).await.problem(409, "frozen");
+    assert!(problem.detail.contains("target queue") && problem.detail.contains("storm"), "{}", problem.detail);
+    mara.act(&format!("/queues/{billing}/unfreeze"), json!({ "reason": "over" })).await.is(200);
+    start(&mara, &cohort).await.is(202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_says_nothing_of_a_broker_that_it_did_not_ask() {
+    let ward = Ward::open().await;
+    let mara = ward.app.responder().await;
+    let cohort = ward.approved(&mara, &ward.hold_many("job", 1).await).await;
+    start(&mara, &cohort).await.is(202);
+    let pause = format!("/cohorts/{}/pause", cohort.row.id);
+    let paused: Cohort = mara.act(&pause, json!({ "reason": "wait" })).await.is(202).ok();
+    let resume = paused.acts.iter().find(|act| act.command == CohortCommand::Resume).unwrap();
+    assert_eq!((resume.allowed, resume.reason.as_deref()), (false, Some("unknown_fact")));
+    let read: Cohort = mara.get(&format!("/cohorts/{}", cohort.row.id)).await.ok();
+    assert!(read.acts.iter().any(|act| act.command == CohortCommand::Resume && act.allowed), "{:?}", read.acts);
+}
+
+/// Done, each leaves one entry (the table is in `coverage`); what follows from it is a worker's, and there is none here.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_act_leaves_one_entry() {
+    let ward = Ward::open().await;
+    let (mara, jon, other) = (ward.app.responder().await, ward.app.approver().await, ward.app.second_approver().await);
+    let ids = ward.hold_many("job", 2).await;
+    let mut before = ward.app.audit_count().await;
+    let mut left_one = async |act: &str| {
+        let now = ward.app.audit_count().await;
+        assert_eq!(now - before, 1, "{act}");
+        before = now;
+    };
+    let cohort = ward.draft(&mara, ward.plan(&ids)).await;
+    left_one("draft").await;
+    ward.inspect(&mara, ids[0]).await;
+    left_one("reveal").await;
+    let path = format!("/cohorts/{}", cohort.row.id);
+    let words = json!({ "reason": "why", "comment": "why", "confirm_count": 1 });
+    mara.change(&path, cohort.row.version, ward.plan(&ids)).await.is(200);
+    left_one("edit").await;
+    for (who, act) in [(&mara, "submit"), (&jon, "request-changes"), (&mara, "submit"), (&mara, "withdraw")] {
+        who.act(&format!("{path}/{act}"), said(act, &words)).await.is(200);
+        left_one(act).await;
+    }
+    let ids = ward.hold_many("other", 1).await;
+    let cohort = ward.draft(&mara, ward.plan(&ids)).await;
+    left_one("draft").await;
+    ward.inspect(&mara, ids[0]).await;
+    left_one("reveal").await;
+    let path = format!("/cohorts/{}", cohort.row.id);
+    let submitted: Cohort = mara.act(&format!("{path}/submit"), json!({})).await.ok();
+    left_one("submit").await;
+    super::ward::approve(&jon, &submitted).await.is(200);
+    left_one("approve").await;
+    jon.act(&format!("{path}/revoke"), said("revoke", &words)).await.is(200);
+    left_one("revoke").await;
+    super::ward::approve(&other, &submitted).await.is(200);
+    left_one("approve").await;
+    for act in ["canary", "pause", "resume", "abort"] {
+        mara.act(&format!("{path}/{act}"), said(act, &words)).await.is(202);
+        left_one(act).await;
+    }
+    let discarded = ward.draft(&mara, ward.plan(&ward.hold_many("third", 1).await)).await;
+    left_one("draft").await;
+    mara.act(&format!("/cohorts/{}/discard", discarded.row.id), json!({})).await.is(200);
+    left_one("discard").await;
+}
+
+fn said(act: &str, words: &serde_json::Value) -> serde_json::Value {
+    match act {
+        "submit" => json!({}),
+        "request-changes" | "withdraw" | "revoke" => json!({ "comment": words["comment"] }),
+        _ => json!({ "reason": words["reason"], "confirm_count": words["confirm_count"] }),
+    }
+}

@@ -3,7 +3,7 @@
 use super::ward::{Letter, Ward};
 use domain::{
     amqp::{Properties, ShortString, Table, Value as Amqp},
-    api::{Cohort, CohortItem, CohortRow, Page, PlanView},
+    api::{Cohort, CohortItem, CohortRow, Page, PlanView, Probe},
     vocabulary::CohortState,
 };
 use serde_json::{Value, json};
@@ -140,4 +140,69 @@ async fn who_is_missing_is_said() {
     let submit = format!("/cohorts/{}/submit", draft.row.id);
     let problem = mara.act(&submit, json!({})).await.problem(409, "no_eligible_approver");
     assert_eq!(problem.facts.unwrap()["eligible"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_assigned_since_the_draft_is_judged_as_it_is_now() {
+    let ward = Ward::open().await;
+    let mara = ward.app.responder().await;
+    let billing = ward.second_queue().await;
+    let nobodys = Letter { attributed: false, ..Letter::of("unread") };
+    let (elsewhere, here) = (ward.hold(nobodys.clone()).await, ward.hold(nobodys).await);
+    let running = ward.submitted(&mara, &[ward.hold(Letter::of("job-1")).await]).await;
+    let mut submits = Vec::new();
+    for id in [elsewhere, here] {
+        let draft = ward.draft(&mara, ward.plan(&[id])).await;
+        ward.inspect(&mara, id).await;
+        submits.push(format!("/cohorts/{}/submit", draft.row.id));
+    }
+    ward.assign(elsewhere, billing, "job-9").await;
+    mara.act(&submits[0], json!({})).await.problem(409, "unattributed");
+    ward.assign(here, ward.queue, "job-1").await;
+    mara.act(&submits[1], json!({})).await.problem(409, "duplicate_job");
+    let withdraw = format!("/cohorts/{}/withdraw", running.row.id);
+    mara.act(&withdraw, json!({ "comment": "another way" })).await.ok::<Cohort>();
+    mara.act(&submits[1], json!({})).await.ok::<Cohort>();
+    // its own claim is by the job that it has now
+    let twin = ward.draft(&mara, ward.plan(&[ward.hold(Letter::of("job-1")).await])).await;
+    mara.act(&format!("/cohorts/{}/submit", twin.row.id), json!({})).await.problem(409, "duplicate_job");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_claimed_within_its_queue() {
+    let ward = Ward::open().await;
+    let mara = ward.app.responder().await;
+    let billing = ward.second_queue().await;
+    ward.submitted(&mara, &[ward.hold(Letter::of("42")).await]).await;
+    let same_id = ward.hold(Letter::of("42")).await;
+    ward.assign(same_id, billing, "42").await;
+    let mut plan = ward.plan(&[same_id]);
+    plan["queue_id"] = json!(billing);
+    let other = ward.draft(&mara, plan).await;
+    ward.inspect(&mara, same_id).await;
+    mara.act(&format!("/cohorts/{}/submit", other.row.id), json!({})).await.ok::<Cohort>();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_proves_evidence_is_not_swapped_by_one_person() {
+    let ward = Ward::open().await;
+    let (mara, root) = (ward.app.responder().await, ward.app.admin().await);
+    let definition = |statement: &str| {
+        let sql = json!({ "kind": "sql", "database": "env:EFFECTS", "statement": statement });
+        json!({ "definition": sql, "reason": "why" })
+    };
+    let probe: Probe = root.get("/probes/invoice").await.ok();
+    let swap = definition("SELECT 'sent' AS state WHERE $1 <> ''");
+    let ids = ward.hold_many("job", 1).await;
+    let draft = ward.draft(&mara, ward.plan(&ids)).await;
+    let put = root.put("/probes/invoice", Some(probe.version), &swap).await;
+    put.problem(409, "loosening_needs_second_person");
+    mara.act(&format!("/cohorts/{}/discard", draft.row.id), json!({})).await.ok::<Cohort>();
+    ward.sql("UPDATE queues SET default_probe = 'invoice'").await;
+    root.put("/probes/invoice", Some(probe.version), &swap).await.problem(409, "loosening_needs_second_person");
+    root.put("/probes/other", None, &swap).await.ok::<Probe>();
+    let queue = format!("/queues/{}", ward.queue);
+    let version = root.get(&queue).await.ok::<Value>()["version"].as_i64().unwrap();
+    let other = json!({ "default_probe": "other" });
+    root.change(&queue, version, other).await.problem(409, "loosening_needs_second_person");
 }

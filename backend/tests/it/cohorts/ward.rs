@@ -86,6 +86,40 @@ impl Ward {
         Self { app, vhost, queue, dead_letter_queue, batch }
     }
 
+    /// A second watched queue, `billing`, fed by the default exchange; what dies there dies as in `orders`.
+    pub(crate) async fn second_queue(&self) -> Uuid {
+        let dead = json!({ "durable": true, "arguments": { "x-dead-letter-exchange": "shop.dlx", "x-dead-letter-routing-key": "dead" } });
+        manage(&self.vhost, Method::PUT, format!("/api/queues/{}/billing", self.vhost.path_segment()), dead).await;
+        let id = Uuid::now_v7();
+        sqlx::query(
+            "INSERT INTO queues (id, broker_id, vhost, name, dead_letter_queue_id, headers, retry_policy, slo, approval_policy)
+             SELECT $1, broker_id, vhost, 'billing', dead_letter_queue_id, headers, retry_policy, slo, approval_policy
+               FROM queues WHERE id = $2",
+        )
+        .bind(id)
+        .bind(self.queue)
+        .execute(self.app.owner())
+        .await
+        .unwrap();
+        sqlx::query("INSERT INTO freezes (scope, queue_id) VALUES ($1, $1)")
+            .bind(id)
+            .execute(self.app.owner())
+            .await
+            .unwrap();
+        id
+    }
+
+    /// Says whose a message is, and of which job, as an assignment does.
+    pub(crate) async fn assign(&self, message: QuarantineId, queue: Uuid, job: &str) {
+        sqlx::query("UPDATE quarantine SET queue_id = $2, job_id = $3 WHERE id = $1")
+            .bind(message.0)
+            .bind(queue)
+            .bind(job.as_bytes())
+            .execute(self.app.owner())
+            .await
+            .unwrap();
+    }
+
     /// Puts a dead letter into the vault.
     pub(crate) async fn hold(&self, letter: Letter) -> QuarantineId {
         let id = Uuid::now_v7();
