@@ -17,11 +17,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Bring up an incident to try Lazaret on: services, server, workers, producers and people; runs until Ctrl-C.
     Demo(Demo),
-    /// Run everything that CI runs, or the stages named.
+    /// Run everything that CI runs, or the stages named. A stage that runs no test is a failure.
     Test(Test),
     /// Start private services and the release server, without demo traffic; runs until Ctrl-C.
     Up(Up),
-    /// Like `up`, with a development build that is rebuilt and restarted when a source file changes.
+    /// Like `up`, with a development build that is rebuilt and restarted, and open pages loaded again, when a source
+    /// file changes.
     Dev(Dev),
     /// Build the release server and the browser bundle; start nothing.
     Build,
@@ -46,7 +47,8 @@ pub(crate) struct Demo {
 /// Arguments of `test`.
 #[derive(Debug, Args)]
 pub(crate) struct Test {
-    /// `lint`, `unit`, `integration`, `e2e`, `docs`, or part of the name of a Rust test. Nothing: all of them.
+    /// `lint`, `unit`, `integration`, `e2e`, `docs`, or part of the name of a Rust test (then a stage may have none of
+    /// that name). Nothing: all of them.
     #[arg(value_name = "STAGE|NAME")]
     pub(crate) what: Option<String>,
     /// RabbitMQ's major version for the integration and browser tests. Nothing: integration tests on both, browser

@@ -93,8 +93,16 @@ fn make(run: &Arc<Run>, toolchain: Toolchain, profile: &str, site: &Path) -> Res
     // Names of functions are two thirds of a release bundle, and of use in a development build alone.
     bindgen.remove_name_section(profile == RELEASE).remove_producers_section(profile == RELEASE);
     bindgen.web(true).and_then(|bindgen| bindgen.generate(&pkg)).map_err(|error| anyhow!("wasm-bindgen: {error:#}"))?;
-    fs::write(pkg.join("lazaret.css"), css::bundle(&run.checkout().path("frontend/style/lazaret.css"))?)?;
-    Ok(())
+    style(run, site)
+}
+
+/// Makes the style sheet anew in `site`, and nothing else.
+///
+/// # Errors
+/// When a file is missing or isn't CSS.
+pub(crate) fn style(run: &Arc<Run>, site: &Path) -> Result<()> {
+    let style = css::bundle(&run.checkout().path("frontend/style/lazaret.css"))?;
+    fs::write(site.join("pkg/lazaret.css"), style).map_err(Into::into)
 }
 
 fn compressed(pkg: &Path) -> Result<Vec<(String, compress::Sizes)>> {

@@ -4,9 +4,10 @@ pub(crate) mod bundle;
 mod compress;
 mod css;
 mod source_hash;
-mod wasm;
+pub(crate) mod wasm;
 
 use std::env;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -45,7 +46,12 @@ pub(crate) fn release(run: &Arc<Run>) -> Result<Built> {
 
 /// `cargo` at the checkout's root, building offline against `.sqlx` into `target/`.
 pub(crate) fn cargo(run: &Run) -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    as_cargo(run, env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// A program that calls cargo, with the surroundings of [`cargo`].
+pub(crate) fn as_cargo(run: &Run, program: impl AsRef<OsStr>) -> Command {
+    let mut cargo = Command::new(program);
     cargo.current_dir(run.checkout().root());
     // What `cargo run` told us of xtask: build scripts (ring's) watch these names, and would run again for them.
     let of_xtask = |name: &str| {

@@ -72,9 +72,31 @@ impl Toolchain {
     /// # Errors
     /// When the build fails.
     pub(crate) fn build(self, run: &Arc<Run>, profile: &str) -> Result<PathBuf> {
+        let (mut cargo, folder) = self.cargo(run, "build");
+        run.tool(cargo.args(["--profile", profile]))?;
+        Ok(folder.join(TARGET).join(profile).join("frontend.wasm"))
+    }
+
+    /// Lints the crate `frontend` as the browser's, which the workspace's lints never see. Where Debian's second
+    /// compiler builds, which has no clippy, the compiler's own warnings have to do.
+    ///
+    /// # Errors
+    /// When a lint fires, or it does not compile.
+    pub(crate) fn lint(self, run: &Arc<Run>) -> Result<()> {
+        let (mut cargo, _) = match self {
+            Self::Installed => self.cargo(run, "clippy"),
+            Self::DebianWeb => self.cargo(run, "rustc"),
+        };
+        if self == Self::DebianWeb {
+            cargo.args(["--profile", "check"]);
+        }
+        run.tool(cargo.args(["--quiet", "--", "-D", "warnings"]))
+    }
+
+    /// Cargo on the browser's side of `frontend`, and its target folder.
+    fn cargo(self, run: &Run, command: &str) -> (Command, PathBuf) {
         let mut cargo = super::cargo(run);
-        cargo.args(["build", "-p", "frontend", "--lib", "--features", "hydrate"]);
-        cargo.args(["--target", TARGET, "--profile", profile]);
+        cargo.args([command, "-p", "frontend", "--lib", "--features", "hydrate", "--target", TARGET]);
         // A folder of its own: a build for the browser and one for the server never wait for each other.
         let folder = run.checkout().target("front");
         cargo.env("CARGO_TARGET_DIR", &folder);
@@ -82,8 +104,7 @@ impl Toolchain {
             cargo.arg("-Zbuild-std=std,panic_abort").env("RUSTC", "/usr/bin/rustc").env("RUSTC_BOOTSTRAP", "1");
             cargo.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-ld-22");
         }
-        run.tool(&mut cargo)?;
-        Ok(folder.join(TARGET).join(profile).join("frontend.wasm"))
+        (cargo, folder)
     }
 
     /// The compiler and its version, as part of a build's name.

@@ -148,7 +148,7 @@ impl Shop {
             command.args(["--plant", plant]);
         }
         // exit code 1 is an answer as well: the counts say which
-        let output = command.output().context("the check can't be started")?;
+        let output = self.run.output(&mut command, b"")?;
         serde_json::from_slice(&output.stdout)
             .with_context(|| format!("the check could not count: {}", String::from_utf8_lossy(&output.stderr).trim()))
     }

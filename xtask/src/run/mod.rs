@@ -11,7 +11,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{self, Child, Command, ExitStatus, Stdio};
+use std::process::{self, Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -128,13 +128,20 @@ impl Run {
     /// When it can't be started or does not succeed: with what it said on stderr.
     pub(crate) fn answer(self: &Arc<Self>, command: &mut Command, input: &[u8]) -> Result<String> {
         let shown = shown(command);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let process = self.spawn(&shown, command, Signal::TERM)?;
-        let output = process.output(input)?;
+        let output = self.output(command, input)?;
         if !output.status.success() {
             bail!("`{shown}` failed ({}): {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
         }
         String::from_utf8(output.stdout).with_context(|| format!("`{shown}` answered something that isn't UTF-8"))
+    }
+
+    /// Runs a tool to its end and gives what it said and how it ended, for one whose failure is an answer.
+    ///
+    /// # Errors
+    /// When it can't be started.
+    pub(crate) fn output(self: &Arc<Self>, command: &mut Command, input: &[u8]) -> Result<Output> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.spawn(&shown(command), command, Signal::TERM)?.output(input)
     }
 
     /// Runs a tool to its end, its output before the reader and, line by line, before `look`.
@@ -264,7 +271,7 @@ impl Process {
         if tail.is_empty() { String::new() } else { format!("; the end of its log:\n    {tail}") }
     }
 
-    fn output(mut self, input: &[u8]) -> Result<process::Output> {
+    fn output(mut self, input: &[u8]) -> Result<Output> {
         let mut child = self.child.take().context("already waited for")?;
         if let Some(mut stdin) = child.stdin.take() {
             // A tool that needs no more of its input closes it.

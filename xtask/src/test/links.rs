@@ -35,6 +35,28 @@ pub(super) fn check(checkout: &Checkout) -> Result<()> {
     Ok(())
 }
 
+/// Makes sure that the book's table of contents names every document below `docs`: mdBook passes over what it does not.
+///
+/// # Errors
+/// With each document that the table of contents lacks.
+pub(super) fn all_in_book(docs: &Path) -> Result<()> {
+    let contents = docs.join("SUMMARY.md");
+    let text = fs::read_to_string(&contents)?;
+    let listed: BTreeSet<PathBuf> = targets(&text).into_iter().map(|target| docs.join(target)).collect();
+    let mut documents = Vec::new();
+    collect(docs, &mut documents)?;
+    documents.retain(|document| *document != contents && !listed.contains(document));
+    if !documents.is_empty() {
+        documents.sort();
+        bail!(
+            "{} does not list {}",
+            contents.display(),
+            documents.iter().map(|d| d.display().to_string()).collect::<Vec<_>>().join(", ")
+        );
+    }
+    Ok(())
+}
+
 fn collect(folder: &Path, documents: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -128,6 +150,18 @@ mod tests {
         let leads = |target: &str| leads_somewhere(&document, "# Here\n", target).unwrap();
         assert!(leads("b.md") && leads("b.md#there") && leads("#here") && leads("https://example.org/x"));
         assert!(!leads("c.md") && !leads("b.md#gone") && !leads("#gone"));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_document_that_the_book_passes_over_is_told() {
+        let folder = std::env::temp_dir().join(format!("lazaret-book-{}", std::process::id()));
+        fs::create_dir_all(folder.join("adr")).unwrap();
+        fs::write(folder.join("SUMMARY.md"), "- [One](adr/0001.md)\n").unwrap();
+        fs::write(folder.join("adr/0001.md"), "# One\n").unwrap();
+        assert!(all_in_book(&folder).is_ok());
+        fs::write(folder.join("adr/0002.md"), "# Two\n").unwrap();
+        assert!(all_in_book(&folder).unwrap_err().to_string().ends_with("adr/0002.md"));
         fs::remove_dir_all(folder).unwrap();
     }
 }

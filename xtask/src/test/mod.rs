@@ -9,7 +9,7 @@ mod tools;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::ValueEnum as _;
 
 use crate::cli;
@@ -42,11 +42,17 @@ pub(crate) fn test(run: &Arc<Run>, arguments: &cli::Test) -> Result<()> {
     Ok(())
 }
 
+/// A stage that ran no test proves nothing: it is red, unless a name narrowed it.
+fn ran_something(stage: &Stage, outcome: Outcome) -> Result<Outcome> {
+    ensure!(outcome.ran() > 0 || stage.is_narrowed(), "the stage ran no test");
+    Ok(outcome)
+}
+
 fn carry_out(run: &Arc<Run>, stage: &Stage) -> Report {
     let name = stage.to_string();
     say::line(format!("\n== {name}"));
     let started = Instant::now();
-    let result: Result<Outcome> = stage.carry_out(run);
+    let result = stage.carry_out(run).and_then(|outcome| ran_something(stage, outcome));
     leave_to_the_signal();
     let took = started.elapsed();
     if let Err(error) = &result {
@@ -56,4 +62,21 @@ fn carry_out(run: &Arc<Run>, stage: &Stage) -> Report {
     let said = if report.failed() { "FAILED" } else { "ok" };
     say::line(format!("== {}: {said}, {}", report.name, say::seconds(took)));
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_without_a_test_is_red_unless_a_name_narrowed_it() {
+        let none = Outcome { skipped: 3, ..Outcome::default() };
+        for stage in
+            [Stage::Unit(None), Stage::Integration(BrokerVersion::Four, None), Stage::Browser(BrokerVersion::Three)]
+        {
+            assert!(ran_something(&stage, none).is_err(), "{stage}");
+            assert!(ran_something(&stage, Outcome::CHECK).is_ok(), "{stage}");
+        }
+        assert!(ran_something(&Stage::Unit(Some("digest".to_owned())), none).is_ok());
+    }
 }

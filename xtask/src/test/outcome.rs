@@ -18,6 +18,11 @@ impl Outcome {
     /// One check that passed.
     pub(crate) const CHECK: Self = Self { passed: 1, failed: 0, skipped: 0 };
 
+    /// How many tests came to an end, whichever.
+    pub(crate) fn ran(self) -> u64 {
+        self.passed + self.failed
+    }
+
     /// Reads what nextest or node's runner says at its end; `None` for any other line.
     pub(crate) fn read(line: &str, so_far: Self) -> Option<Self> {
         let words: Vec<_> = line.split_whitespace().collect();
@@ -58,7 +63,7 @@ impl Report {
 
     /// Whether it carried out no test.
     pub(crate) fn ran_nothing(&self) -> bool {
-        self.result.as_ref().is_ok_and(|outcome| outcome.passed + outcome.failed == 0)
+        self.result.as_ref().is_ok_and(|outcome| outcome.ran() == 0)
     }
 }
 
