@@ -10,3 +10,5 @@ REVOKE DELETE ON cohort_items FROM lazaret_app;
 REVOKE DELETE ON leases FROM lazaret_app;
 -- Evidence is written once.
 REVOKE UPDATE ON payloads FROM lazaret_app;
+
+CREATE INDEX quarantine_by_first_delivery ON quarantine (possible_duplicate_of) WHERE possible_duplicate_of IS NOT NULL;

@@ -291,9 +291,15 @@ fn warn_of_items(found: &mut Collector<'_>, draft: &Draft, items: &[ItemFacts]) 
     if !live.is_empty() {
         found.warn("job_has_live_message", "Another message of these jobs was seen alive lately.", live);
     }
-    let here: BTreeSet<QuarantineId> = items.iter().map(|item| item.id).collect();
+    // a third delivery points to the first, as the second does
+    let original = |item: &ItemFacts| item.possible_duplicate_of.unwrap_or(item.id);
+    let mut of_one: BTreeMap<QuarantineId, usize> = BTreeMap::new();
+    for item in items {
+        *of_one.entry(original(item)).or_default() += 1;
+    }
     let pairs = ids(&|item| {
-        item.pair_used_before || item.possible_duplicate_of.is_some_and(|original| here.contains(&original))
+        let has_other = of_one.get(&original(item)).is_some_and(|rows| *rows > 1);
+        item.pair_used_before || (item.possible_duplicate_of.is_some() && has_other)
     });
     if !pairs.is_empty() {
         let detail = "These may be second deliveries of messages that are in this cohort, or were in one.";
@@ -519,7 +525,14 @@ mod tests {
         assert_eq!(found.submittable(), Err("warning_not_accepted"));
         draft.accept_warnings = vec!["possible_duplicate".into()];
         assert_eq!(judge(&draft, &[item(1), pair.clone()], &[canary()], &target()).unaccepted().count(), 0);
-        assert!(judge(&draft, &[pair], &[canary()], &target()).warnings.is_empty(), "its original isn't in it");
+        assert!(judge(&draft, &[pair.clone()], &[canary()], &target()).warnings.is_empty(), "its original isn't in it");
+        let third = ItemFacts { possible_duplicate_of: Some(id(1)), ..item(3) };
+        let found = judge(&draft, &[pair, third], &[canary()], &target());
+        assert_eq!(
+            codes(&found.warnings),
+            ["possible_duplicate"],
+            "the second and the third delivery, without the first"
+        );
     }
 
     #[test]

@@ -145,8 +145,8 @@ pub async fn mark_acked(store: &Store, batch: Uuid) -> Result<()> {
 
 /// Rows that a delivery with such a match hash may be a second delivery of: of this dead-letter queue, not of this
 /// channel (which would have to be gone first), and whose ack, or that of a delivery that they absorbed, isn't known to
-/// be processed. Those that no other row
-/// points to come first.
+/// be processed. Those that no other row points to come first. A row that may itself be a second delivery gives the one
+/// that it points to: all deliveries of one message point to the first.
 ///
 /// # Errors
 /// The database's.
@@ -157,13 +157,13 @@ pub async fn suspects(
     hashes: &[Vec<u8>],
 ) -> Result<Vec<(Hash32, QuarantineId)>> {
     sqlx::query!(
-        "SELECT payload.match_hash, original.id FROM payloads AS payload
+        r#"SELECT payload.match_hash, coalesce(original.possible_duplicate_of, original.id) AS "id!" FROM payloads AS payload
          JOIN quarantine AS original ON original.id = payload.quarantine_id
          JOIN custody_batches AS batch ON batch.id = original.batch_id
          WHERE payload.match_hash = ANY($3) AND original.dead_letter_queue_id = $1 AND batch.acked_at IS NULL AND batch.channel <> $2
            AND NOT EXISTS (SELECT FROM absorptions AS absorbed JOIN custody_batches AS later ON later.id = absorbed.batch_id
                            WHERE absorbed.quarantine_id = original.id AND later.acked_at IS NOT NULL)
-         ORDER BY EXISTS (SELECT FROM quarantine AS other WHERE other.possible_duplicate_of = original.id), original.id",
+         ORDER BY EXISTS (SELECT FROM quarantine AS other WHERE other.possible_duplicate_of = original.id), original.id"#,
         source.0,
         channel,
         hashes

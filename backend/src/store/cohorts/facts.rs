@@ -74,7 +74,7 @@ pub struct ItemFacts {
     pub original: Option<(Vec<u8>, Vec<u8>)>,
     /// The row that it may be a second delivery of.
     pub possible_duplicate_of: Option<QuarantineId>,
-    /// Whether it, or the other of its pair, is an item of another cohort that was submitted once.
+    /// Whether another delivery of what may be the same message is an item of another cohort that was submitted once.
     pub pair_used_before: bool,
     /// An unsettled item elsewhere stands for it whose outcome is unknown.
     pub in_doubt_elsewhere: bool,
@@ -100,7 +100,8 @@ pub async fn item_facts(tx: &mut Tx, cohort: CohortId) -> Result<Vec<ItemFacts>>
              EXISTS (SELECT FROM quarantine AS pair
                JOIN cohort_items AS other ON other.quarantine_id = pair.id
                JOIN cohorts ON cohorts.id = other.cohort_id AND cohorts.submitted_at IS NOT NULL
-               WHERE (pair.id = evidence.possible_duplicate_of OR pair.possible_duplicate_of = evidence.id)
+               WHERE coalesce(evidence.possible_duplicate_of, evidence.id) IN (pair.id, pair.possible_duplicate_of)
+                 AND pair.id <> evidence.id
                  AND other.cohort_id <> $1) AS "pair_used_before!",
              EXISTS (SELECT FROM events WHERE events.job_id = evidence.job_id AND events.queue_id = evidence.queue_id
                AND events.kind IN ('enqueued', 'attempt_started', 'attempt_failed', 'attempt_succeeded')
