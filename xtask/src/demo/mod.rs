@@ -43,6 +43,7 @@ pub(crate) struct Demo {
 
 struct People {
     mara: Person,
+    ines: Person,
     jon: Person,
     ada: Person,
 }
@@ -91,7 +92,8 @@ impl Demo {
             let registered = registration::register(&sign_in("root")?, &up.stack, &surroundings)?;
             Ok((surroundings, registered))
         })?;
-        let people = People { mara: sign_in("mara")?, jon: sign_in("jon")?, ada: sign_in("ada")? };
+        let ines = Person::sign_in(&base_url, &registered.ines)?;
+        let people = People { mara: sign_in("mara")?, ines, jon: sign_in("jon")?, ada: sign_in("ada")? };
         let shop = say::step(&format!("producer and workers of {GOOD}"), || {
             let events = (base_url.as_str(), &registered.workers);
             Shop::open(run, program, surroundings, events, GOOD, ARRIVAL_PER_S)
@@ -112,9 +114,14 @@ impl Demo {
         until("a dead letter is in custody", LIMIT, || Ok((queue()?["held"].as_i64() > Some(0)).then_some(())))
     }
 
+    /// Everybody who can log in.
+    fn users(&self) -> impl Iterator<Item = &User> {
+        self.up.server.users().iter().chain([&self.registered.ines])
+    }
+
     fn autopilot(&self) -> Autopilot<'_> {
-        let People { mara, jon, ada } = &self.people;
-        Autopilot { mara, jon, ada, shop: &self.shop, queue_id: &self.registered.queue_id }
+        let People { mara, ines, jon, ada } = &self.people;
+        Autopilot { mara, ines, jon, ada, shop: &self.shop, queue_id: &self.registered.queue_id }
     }
 
     /// As `up --json`, and where the shop is.
@@ -123,6 +130,7 @@ impl Demo {
     /// When they are no JSON, which they are.
     pub(crate) fn addresses(&self) -> Result<serde_json::Value> {
         let mut addresses = serde_json::to_value(self.up.addresses())?;
+        addresses["users"] = serde_json::to_value(self.users().collect::<Vec<_>>())?;
         addresses["control_url"] = json!(self.shop.control_url());
         addresses["queue_id"] = json!(self.registered.queue_id);
         Ok(addresses)
@@ -133,7 +141,7 @@ impl Demo {
             format!("Lazaret      {}", self.up.server.base_url()),
             format!("the shop     {} (deploy, roll back, more orders, a slow downstream)", self.shop.control_url()),
         ];
-        for user in self.up.server.users() {
+        for user in self.users() {
             lines.push(format!("log in as    {} / {} ({})", user.username, user.password, user.roles.join(", ")));
         }
         lines.push(format!("An incident is under way: {BAD} fails large invoices. Ctrl-C ends everything."));

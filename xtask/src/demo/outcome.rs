@@ -24,7 +24,7 @@ pub(super) struct Outcome {
     pub(super) held: Option<i64>,
     /// Whether the check turned red when a loss, and when a double, was pretended.
     pub(super) check_notices: CheckNotices,
-    /// Whether the author's own approval was refused.
+    /// Whether both authors' own approvals were refused: for want of the role, and by the rule of four eyes.
     pub(super) self_approval_refused: Option<bool>,
     /// The cohort that was brought back.
     pub(super) cohort: CohortOutcome,
@@ -114,7 +114,7 @@ impl Outcome {
             }
         }
         let must_hold = [
-            (self.self_approval_refused, "the author's own approval was not refused"),
+            (self.self_approval_refused, "an author's own approval was not refused as it must be"),
             (self.check_notices.loss, "the check did not notice a pretended loss"),
             (self.check_notices.double, "the check did not notice a pretended double"),
             (self.poison_held, "the poisoned message is not held"),

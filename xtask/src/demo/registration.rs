@@ -1,4 +1,5 @@
-//! What an admin sets up before anyone can be on call: broker, queue, custody, probe, and the account of the workers.
+//! What an admin sets up before anyone can be on call: broker, queue, custody, probe, the workers' account, and a
+//! second engineer's.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ pub(super) struct Registered {
     pub(super) queue_id: String,
     /// The account of the shop's processes.
     pub(super) workers: User,
+    /// Responder and approver at once: only the rule of four eyes keeps her from approving what she has edited.
+    pub(super) ines: User,
 }
 
 /// Registers everything through the API.
@@ -28,11 +31,8 @@ pub(super) struct Registered {
 /// # Errors
 /// With what the API said.
 pub(super) fn register(admin: &Person, stack: &Stack, surroundings: &Surroundings) -> Result<Registered> {
-    let workers = User { username: "workers".to_owned(), password: password()?, roles: vec!["emitter".to_owned()] };
-    let account = json!({
-        "username": workers.username, "password": workers.password, "roles": workers.roles, "machine": true,
-    });
-    admin.act("POST", "/users", None, &account)?;
+    let workers = hire(admin, "workers", &["emitter"], true)?;
+    let ines = hire(admin, "ines", &["responder", "approver"], false)?;
 
     let amqp = stack.rabbitmq.amqp_url();
     let (_, address) = amqp.rsplit_once('@').context("the broker's address names no account")?;
@@ -77,7 +77,16 @@ pub(super) fn register(admin: &Person, stack: &Stack, surroundings: &Surrounding
     let queue = admin.act("POST", "/queues", None, &queue)?;
     take_into_custody(admin, &queue)?;
     let queue_id = queue["id"].as_str().context("the queue has no id")?.to_owned();
-    Ok(Registered { queue_id, workers })
+    Ok(Registered { queue_id, workers, ines })
+}
+
+fn hire(admin: &Person, name: &str, roles: &[&str], machine: bool) -> Result<User> {
+    let roles = roles.iter().map(ToString::to_string).collect();
+    let user = User { username: name.to_owned(), password: password()?, roles };
+    let account =
+        json!({ "username": user.username, "password": user.password, "roles": user.roles, "machine": machine });
+    admin.act("POST", "/users", None, &account)?;
+    Ok(user)
 }
 
 /// Switches the queue's DLQ to `drain`.
