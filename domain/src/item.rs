@@ -190,6 +190,8 @@ pub struct Appearance {
     pub item: ItemState,
     /// The cohort's state.
     pub cohort: CohortState,
+    /// Evidence contradicts what was said of it (`published_twice`): its message may be anywhere.
+    pub contradicted: bool,
 }
 
 /// A quarantined message's own state (RULES 5), derived from its appearances (oldest first), its closing and its
@@ -209,7 +211,7 @@ pub fn quarantine_state(appearances: &[Appearance], closed: bool, erased: bool) 
     if appearances.iter().any(|a| !over(a)) {
         return QuarantineState::Claimed;
     }
-    match appearances.iter().rev().find(|a| !may_be_taken_anew(a.item)).map(|a| a.item) {
+    match appearances.iter().rev().find(|a| a.contradicted || !may_be_taken_anew(a.item)).map(|a| a.item) {
         None => QuarantineState::Held,
         Some(ItemState::Verified) => QuarantineState::Verified,
         Some(ItemState::Requarantined) => QuarantineState::Requarantined,
@@ -350,7 +352,7 @@ mod tests {
     #[test]
     fn a_messages_own_state_is_derived() {
         use QuarantineState as Q;
-        let at = |item, cohort| Appearance { item, cohort };
+        let at = |item, cohort| Appearance { item, cohort, contradicted: false };
         let (done, running) = (CohortState::Completed, CohortState::Expanding);
         let cases = [
             (vec![], Q::Held),
@@ -371,6 +373,9 @@ mod tests {
             (vec![at(Requarantined, done)], Q::Requarantined),
             (vec![at(Nacked, done), at(Verified, done)], Q::Verified),
             (vec![at(Verified, done), at(Held, CohortState::Rejected)], Q::Verified),
+            (vec![at(Held, CohortState::Withdrawn), at(Verified, done)], Q::Verified),
+            (vec![at(Verified, done), at(Held, CohortState::Draft)], Q::Verified),
+            (vec![Appearance { contradicted: true, ..at(ResolvedNotPublished, done) }], Q::ReturnedToQueue),
         ];
         for (appearances, want) in cases {
             assert_eq!(quarantine_state(&appearances, false, false), want, "{appearances:?}");

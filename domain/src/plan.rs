@@ -230,14 +230,19 @@ fn expect(expectation: &Expectation) -> Expect<'_> {
     }
 }
 
-/// Within I-JSON: numbers that aren't safe integers become decimal strings under a key that no plain string has.
+/// Within I-JSON: numbers that aren't safe integers become decimal strings under the key `decimal`. An object that a person
+/// wrote in that form goes under `literal`, so that no two values have the same bytes.
 fn i_json(value: &Value) -> Value {
     match value {
         Value::Number(number) if !is_safe(number) => {
             Value::Object(Map::from_iter([("decimal".to_owned(), Value::String(number.to_string()))]))
         }
         Value::Array(values) => values.iter().map(i_json).collect(),
-        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), i_json(value))).collect(),
+        Value::Object(fields) => {
+            let inner: Value = fields.iter().map(|(key, value)| (key.clone(), i_json(value))).collect();
+            let looks_ours = fields.len() == 1 && fields.keys().all(|key| key == "decimal" || key == "literal");
+            if looks_ours { Value::Object(Map::from_iter([("literal".to_owned(), inner)])) } else { inner }
+        }
         other => other.clone(),
     }
 }
@@ -291,6 +296,29 @@ mod tests {
         assert!(!text.contains("\"title\"") && !text.contains("\"reason\""));
         let again: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json_canonicalizer::to_vec(&again).unwrap(), plan.canonical);
+    }
+
+    #[test]
+    fn no_two_values_have_the_same_bytes() {
+        let values = [
+            json!(1.5),
+            json!("1.5"),
+            json!({ "decimal": "1.5" }),
+            json!({ "literal": { "decimal": "1.5" } }),
+            json!({ "decimal": 1.5 }),
+            json!({ "literal": 1.5 }),
+            json!([1.5]),
+            json!({ "decimal": "1.5", "literal": 1 }),
+        ];
+        let digests: std::collections::BTreeSet<_> = values
+            .iter()
+            .map(|value| {
+                let mut edited = draft();
+                edited.canary.as_mut().unwrap().expect[0].value = Some(value.clone());
+                build_with(&edited, |_| {}).digest.to_string()
+            })
+            .collect();
+        assert_eq!(digests.len(), values.len());
     }
 
     #[test]

@@ -370,8 +370,10 @@ words! {
         ItemResolved = "item.resolve",
         /// A second person confirmed it.
         ItemResolutionConfirmed = "item.confirm_resolution",
-        /// Evidence contradicts a resolution, or one redrive id is on two messages.
+        /// Evidence contradicts what was said of an item.
         PublishedTwice = "item.published_twice",
+        /// One redrive id is on two messages.
+        RedriveIdReused = "item.redrive_id_reused",
     }
 }
 

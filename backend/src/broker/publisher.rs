@@ -15,6 +15,8 @@ use uuid::Uuid;
 
 /// At most this many publishes of a cohort are without an answer (RULES 5).
 pub const MAX_UNANSWERED: usize = 64;
+/// How long a connection may take to close in good order.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
 /// The publisher of one (cohort, epoch). It is never reopened: once [`usable`](Self::usable) is false, only a new epoch goes on.
 #[derive(Debug)]
@@ -195,10 +197,15 @@ impl Publisher {
         format!("no answer within {} s{blocked}", self.answer_within.as_secs())
     }
 
-    /// Closes the connection, so that the broker forgets it.
+    /// Closes the connection, so that the broker forgets it. A broker that blocks it would let this wait for ever: then it is
+    /// dropped, and whoever must know it gone closes it at the broker.
     pub async fn close(self) {
-        if let Err(error) = self.connection.close(200, "stopped".into()).await {
-            tracing::debug!(connection = self.name, %error, "the publish connection was gone already");
+        match tokio::time::timeout(CLOSE_WITHIN, self.connection.close(200, "stopped".into())).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(connection = self.name, %error, "the publish connection was gone already")
+            }
+            Err(_) => tracing::warn!(connection = self.name, "the publish connection didn't close in time"),
         }
     }
 }

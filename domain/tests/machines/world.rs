@@ -321,7 +321,11 @@ impl World {
             .iter()
             .flat_map(|cohort| cohort.items.iter().map(|item| (item, cohort.state)))
             .filter(|(item, _)| item.message == message)
-            .map(|(item, cohort)| Appearance { item: item.state, cohort })
+            .map(|(item, cohort)| Appearance {
+                item: item.state,
+                cohort,
+                contradicted: self.flagged.contains(&message),
+            })
             .collect();
         item::quarantine_state(&appearances, false, false)
     }

@@ -206,11 +206,11 @@ pub async fn say(
     for effect in transition.effects {
         match effect {
             Effect::NewRevision => next_revision(tx, &cohort, by).await?,
-            Effect::ReleaseClaims => cohorts::release_claims(tx, id).await?,
             Effect::VoidApproval => {
                 reviews::void_approvals(tx, id, Some(by)).await?;
                 write::forget_generation(tx, id).await?;
             }
+            // claims are `set_state`'s
             _ => {}
         }
     }

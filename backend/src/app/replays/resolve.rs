@@ -3,20 +3,22 @@
 
 use crate::{
     actor::Actor,
-    app::reasons,
+    app::{cohorts::review, reasons},
     error::{Error, Result},
     store::{
         Tx, audit,
         cohorts::{
             self,
             items::{self, Step},
+            reviews,
         },
         replays::resolutions::{self, Doubtful},
     },
 };
 use domain::{
     api::{Reason, Resolve, ResolveOutcome},
-    ids::{CohortId, ItemId},
+    eligibility,
+    ids::{CohortId, ItemId, UserId},
     item::{Step as Outcome, Trigger, next},
     refusal::Code,
     vocabulary::{Action, ItemState},
@@ -80,8 +82,7 @@ pub async fn confirm(tx: &mut Tx, actor: &Actor, cohort: CohortId, item: ItemId,
     let Some(pending) = resolutions::pending(tx, item).await? else {
         return Err(Error::refused("nothing_to_confirm", "Nobody has said that this item was not published."));
     };
-    let eligible = !user.machine && !resolutions::touched(tx, cohort, user.id).await?;
-    let second_person = pending.by != user.id && eligible;
+    let second_person = is_second_person(tx, cohort, pending.by, user.id).await?;
     let to = allowed(&doubtful, Trigger::ResolveNotPublished { second_person, fenced: doubtful.fenced })?;
     resolutions::confirm(tx, pending.id, user.id).await?;
     let cause = format!("{} — confirmed: {}", pending.reason, reason);
@@ -93,6 +94,16 @@ pub async fn confirm(tx: &mut Tx, actor: &Actor, cohort: CohortId, item: ItemId,
         .because(reason);
     audit::done(tx, actor, entry).await?;
     Ok(Resolved { item_id: item, state: to })
+}
+
+/// Eligible by RULES 4, as an approver would be; who spoke first counts among those that touched it.
+async fn is_second_person(tx: &mut Tx, cohort: CohortId, first: UserId, second: UserId) -> Result<bool> {
+    let mut touched = reviews::touched_by(tx, cohort).await?;
+    touched.push(first);
+    let now = cohorts::database_now(tx).await?;
+    let people = review::people(tx, &[second]).await?;
+    let person = people.iter().find(|person| person.user.id == second);
+    Ok(person.is_some_and(|person| eligibility::eligible(&person.as_person(), &touched, now).is_ok()))
 }
 
 fn allowed(doubtful: &Doubtful, trigger: Trigger) -> Result<ItemState> {

@@ -1,6 +1,6 @@
 //! Claims (RULES 3): one cohort per message and per job, from submit until the cohort is terminal.
 
-use super::{super::Tx, items};
+use super::super::Tx;
 use crate::error::Result;
 use domain::ids::{CohortId, QuarantineId};
 
@@ -42,11 +42,7 @@ pub async fn take(tx: &mut Tx, cohort: CohortId) -> Result<Vec<Conflict>> {
     )
     .execute(&mut **tx)
     .await?;
-    let conflicts = conflicts(tx, cohort).await?;
-    if conflicts.is_empty() {
-        items::project_cohort(tx, cohort).await?;
-    }
-    Ok(conflicts)
+    conflicts(tx, cohort).await
 }
 
 /// Items of the cohort whose message or job another cohort has claimed.

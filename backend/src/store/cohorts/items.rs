@@ -2,10 +2,13 @@
 
 use super::super::Tx;
 use crate::{clock::new_id, error::Result};
+use anyhow::Context as _;
 use domain::{
     ids::{CohortId, ItemId},
-    vocabulary::{ItemState, QuarantineState},
+    item::{Appearance, quarantine_state},
+    vocabulary::ItemState,
 };
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// Why an item moves, for its step row.
@@ -40,31 +43,6 @@ impl<'a> Step<'a> {
     pub const fn because(mut self, state_reason: &'a str) -> Self {
         self.state_reason = Some(state_reason);
         self
-    }
-}
-
-/// The dead letter's own state, derived (RULES 5) from its item's, while an unfinished cohort claims it or after.
-const fn derived(item: ItemState, claimed: bool) -> QuarantineState {
-    match item {
-        ItemState::Confirmed | ItemState::Unverified | ItemState::VerificationFailed | ItemState::ResolvedArrived => {
-            QuarantineState::ReturnedToQueue
-        }
-        ItemState::Verified => QuarantineState::Verified,
-        ItemState::Requarantined => QuarantineState::Requarantined,
-        ItemState::InDoubt => QuarantineState::InDoubt,
-        ItemState::Held
-        | ItemState::Scheduled
-        | ItemState::Publishing
-        | ItemState::Returned
-        | ItemState::Refused
-        | ItemState::Nacked
-        | ItemState::ResolvedNotPublished => {
-            if claimed {
-                QuarantineState::Claimed
-            } else {
-                QuarantineState::Held
-            }
-        }
     }
 }
 
@@ -127,7 +105,7 @@ pub async fn move_items(
     .execute(&mut **tx)
     .await?;
     let evidence: Vec<Uuid> = moved.iter().map(|row| row.quarantine_id).collect();
-    project(tx, &evidence, to).await?;
+    project(tx, &evidence).await?;
     for cohort in moved.iter().map(|row| row.cohort_id).collect::<std::collections::BTreeSet<_>>() {
         super::super::notify(tx, "cohorts", Some(cohort)).await?;
     }
@@ -185,41 +163,59 @@ pub async fn record_step(
     if from == Some(to) {
         return Ok(());
     }
-    let evidence = sqlx::query_scalar!("SELECT quarantine_id FROM cohort_items WHERE id = $1", item.0)
-        .fetch_all(&mut **tx)
-        .await?;
-    project(tx, &evidence, to).await
+    project_items(tx, &[item]).await
 }
 
-/// Writes the disposition that follows from an item's state and the claim, for the dead letters behind such items.
-async fn project(tx: &mut Tx, evidence: &[Uuid], item: ItemState) -> Result<()> {
+/// Writes the dispositions of dead letters, derived from all their appearances in cohorts: a discarded draft doesn't hide
+/// what another cohort sent.
+async fn project(tx: &mut Tx, evidence: &[Uuid]) -> Result<()> {
+    let rows = sqlx::query!(
+        r#"SELECT item.quarantine_id, item.state, coalesce(item.state_reason = 'published_twice', false) AS "contradicted!",
+             cohort.state AS cohort_state
+           FROM cohort_items AS item JOIN cohorts AS cohort ON cohort.id = item.cohort_id
+           WHERE item.quarantine_id = ANY($1) ORDER BY cohort.created_at, cohort.id"#,
+        evidence
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    let mut appearances: BTreeMap<Uuid, Vec<Appearance>> = BTreeMap::new();
+    for row in rows {
+        appearances.entry(row.quarantine_id).or_default().push(Appearance {
+            item: row.state.parse().context("a stored item state")?,
+            cohort: row.cohort_state.parse().context("a stored state")?,
+            contradicted: row.contradicted,
+        });
+    }
+    let (ids, states): (Vec<Uuid>, Vec<String>) = appearances
+        .into_iter()
+        .map(|(id, appearances)| (id, quarantine_state(&appearances, false, false).to_string()))
+        .unzip();
     sqlx::query!(
-        "UPDATE quarantine SET disposition = CASE
-           WHEN EXISTS (SELECT FROM message_claims WHERE quarantine_id = quarantine.id) THEN $2 ELSE $3 END
-         WHERE id = ANY($1) AND disposition NOT IN ('closed', 'erased')",
-        evidence,
-        derived(item, true).as_str(),
-        derived(item, false).as_str(),
+        "UPDATE quarantine SET disposition = derived.state FROM unnest($1::uuid[], $2::text[]) AS derived (id, state)
+         WHERE quarantine.id = derived.id AND disposition NOT IN ('closed', 'erased') AND disposition <> derived.state",
+        &ids,
+        &states
     )
     .execute(&mut **tx)
     .await?;
     Ok(())
 }
 
-/// Writes the dispositions of all a cohort's dead letters anew: its claims were taken or released.
-pub(super) async fn project_cohort(tx: &mut Tx, cohort: CohortId) -> Result<()> {
-    for state in ItemState::ALL {
-        let evidence = sqlx::query_scalar!(
-            "SELECT quarantine_id FROM cohort_items WHERE cohort_id = $1 AND state = $2",
-            cohort.0,
-            state.as_str()
-        )
+/// Writes the dispositions of these items' dead letters anew.
+pub(in crate::store) async fn project_items(tx: &mut Tx, items: &[ItemId]) -> Result<()> {
+    let ids: Vec<Uuid> = items.iter().map(|item| item.0).collect();
+    let evidence = sqlx::query_scalar!("SELECT quarantine_id FROM cohort_items WHERE id = ANY($1)", &ids)
         .fetch_all(&mut **tx)
         .await?;
-        if !evidence.is_empty() {
-            project(tx, &evidence, *state).await?;
-        }
-    }
+    project(tx, &evidence).await
+}
+
+/// Writes the dispositions of all a cohort's dead letters anew: its state, and so its claims, changed.
+pub(super) async fn project_cohort(tx: &mut Tx, cohort: CohortId) -> Result<()> {
+    let evidence = sqlx::query_scalar!("SELECT quarantine_id FROM cohort_items WHERE cohort_id = $1", cohort.0)
+        .fetch_all(&mut **tx)
+        .await?;
+    project(tx, &evidence).await?;
     super::super::notify(tx, "quarantine", None).await?;
     Ok(())
 }

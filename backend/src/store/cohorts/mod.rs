@@ -187,7 +187,7 @@ pub struct Entering<'a> {
     pub by: Option<UserId>,
 }
 
-/// Writes the state, a new version and the stage; a terminal state releases the claims. Gives the new version.
+/// Writes the state, a new version and the stage; a terminal state and a draft hold no claims. Gives the new version.
 ///
 /// The caller holds the cohort's row ([`load_for_update`]) and has asked `domain` whether the way is open.
 ///
@@ -217,8 +217,10 @@ pub async fn set_state(tx: &mut Tx, cohort: CohortId, entering: Entering<'_>) ->
         Err(error) => return Err(error.into()),
     };
     add_stage(tx, cohort, entering.state, entering.by, entering.reason).await?;
-    if entering.state.is_terminal() {
+    if entering.state.is_terminal() || entering.state == CohortState::Draft {
         release_claims(tx, cohort).await?;
+    } else if entering.state == CohortState::InReview {
+        items::project_cohort(tx, cohort).await?;
     }
     super::notify(tx, "cohorts", Some(cohort.0)).await?;
     Ok(version)
@@ -291,10 +293,7 @@ fn lane_states() -> Vec<String> {
 }
 
 /// Releases every claim of a cohort; its dead letters' dispositions follow.
-///
-/// # Errors
-/// The database's.
-pub async fn release_claims(tx: &mut Tx, cohort: CohortId) -> Result<()> {
+async fn release_claims(tx: &mut Tx, cohort: CohortId) -> Result<()> {
     sqlx::query!("DELETE FROM message_claims WHERE cohort_id = $1", cohort.0).execute(&mut **tx).await?;
     sqlx::query!("DELETE FROM job_claims WHERE cohort_id = $1", cohort.0).execute(&mut **tx).await?;
     items::project_cohort(tx, cohort).await

@@ -143,19 +143,18 @@ pub async fn passed(tx: &mut Tx, cohort: CohortId, stratum: i32, worker_version:
     Ok(())
 }
 
-/// Whether another message of the job is known alive: a held dead letter, or a report of it without this redrive id.
+/// Whether another message of an item's job is known alive: a held dead letter, or a report of it without this redrive id since
+/// the item's turn began.
 ///
 /// # Errors
 /// The database's.
-pub async fn other_message_alive(pool: &PgPool, canary: &InHand) -> Result<bool> {
+pub async fn other_message_alive(pool: &PgPool, item: ItemId) -> Result<bool> {
     Ok(sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM quarantine WHERE job_id = $1 AND id <> $2 AND disposition = 'held')
-             OR EXISTS (SELECT FROM events e JOIN canaries c ON c.item_id = $4
-                  WHERE e.job_id = $1 AND e.redrive_id IS DISTINCT FROM $3 AND e.received_at > c.started_at) AS "alive!""#,
-        canary.job_id.as_ref().map(|job| job.0.as_slice()),
-        canary.quarantine_id.0,
-        canary.redrive_id.map(|id| id.0),
-        canary.item.0,
+        r#"SELECT EXISTS (SELECT FROM quarantine q WHERE q.job_id = i.job_id AND q.id <> i.quarantine_id AND q.disposition = 'held')
+             OR EXISTS (SELECT FROM events e WHERE e.job_id = i.job_id AND e.redrive_id IS DISTINCT FROM i.redrive_id
+                  AND e.received_at > coalesce(c.started_at, i.published_at)) AS "alive!"
+           FROM cohort_items i LEFT JOIN canaries c ON c.item_id = i.id WHERE i.id = $1"#,
+        item.0,
     )
     .fetch_one(pool)
     .await?)

@@ -228,7 +228,7 @@ pub async fn published_twice(tx: &mut Tx, cohort: CohortId, item: ItemId) -> Res
     )
     .execute(&mut **tx)
     .await?;
-    let quarantine = sqlx::query_scalar!(
+    let quarantine: uuid::Uuid = sqlx::query_scalar!(
         "UPDATE cohort_items SET state_reason = 'published_twice' WHERE id = $1 RETURNING quarantine_id",
         item.0
     )
@@ -247,9 +247,7 @@ pub async fn published_twice(tx: &mut Tx, cohort: CohortId, item: ItemId) -> Res
     let step =
         Step::new("event", "an earlier redrive that was called not published arrived").because("published_twice");
     items::move_items(tx, &elsewhere, &[ItemState::Scheduled], ItemState::Refused, step).await?;
-    sqlx::query!("UPDATE quarantine SET disposition = 'returned_to_queue' WHERE id = $1", quarantine)
-        .execute(&mut **tx)
-        .await?;
+    items::project_items(tx, &[item]).await?;
     crate::store::notify(tx, "cohorts", Some(cohort.0)).await?;
     Ok(())
 }

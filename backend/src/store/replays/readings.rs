@@ -34,7 +34,8 @@ pub async fn counts(pool: &PgPool, cohort: CohortId) -> Result<Counts> {
              count(*) FILTER (WHERE state = 'scheduled') AS "scheduled!",
              count(*) FILTER (WHERE state = 'in_doubt') AS "in_doubt!",
              count(*) FILTER (WHERE state = 'confirmed') AS "confirmed!",
-             count(*) FILTER (WHERE state IN ('confirmed', 'unverified') AND finished_at IS NULL) AS "unfinished!",
+             count(*) FILTER (WHERE state IN ('confirmed', 'unverified', 'verification_failed', 'resolved_arrived')
+               AND finished_at IS NULL) AS "unfinished!",
              count(*) FILTER (WHERE published_at > clock_timestamp() - interval '10 seconds') AS "lately!"
            FROM cohort_items WHERE cohort_id = $1"#,
         cohort.0

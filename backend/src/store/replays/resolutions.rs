@@ -101,17 +101,3 @@ pub async fn confirm(tx: &mut Tx, resolution: Uuid, by: UserId) -> Result<()> {
     .await?;
     Ok(())
 }
-
-/// Whether a person touched any revision of the cohort (RULES 4).
-///
-/// # Errors
-/// The database's.
-pub async fn touched(tx: &mut Tx, cohort: CohortId, user: UserId) -> Result<bool> {
-    Ok(sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM cohort_touches WHERE cohort_id = $1 AND user_id = $2) AS "touched!""#,
-        cohort.0,
-        user.0
-    )
-    .fetch_one(&mut **tx)
-    .await?)
-}

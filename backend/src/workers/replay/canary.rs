@@ -135,7 +135,7 @@ impl Run {
         let before = before.and_then(|sample| sample.rows).unwrap_or_default();
         let by_exclusion = plan.attribution == Attribution::ByExclusion
             && readings::event_feed(&pool, running.queue_id).await?.is_none()
-            && !canaries::other_message_alive(&pool, &canary).await?;
+            && !canaries::other_message_alive(&pool, canary.item).await?;
         let permanent = if told.failed_classes.is_empty() {
             false
         } else {

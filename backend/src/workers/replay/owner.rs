@@ -19,6 +19,9 @@ use std::{
 
 /// How long a connection that is closed at the broker may take to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
+/// How long the management API may take to list our own connection: it collects every 5 s by default. Waited for once an
+/// epoch, since a connection that isn't listed yet couldn't be fenced by whoever takes over.
+const LISTED_WITHIN: Duration = Duration::from_secs(12);
 
 /// This process's hold on one replay.
 pub(super) struct Owner {
@@ -140,8 +143,7 @@ impl Owner {
                 Ok(publisher) => publisher,
                 Err(error) => return Ok(Err(NotReady::Halted(format!("broker_unreachable: {error}")))),
             };
-            // the management API lists a connection a moment after its handshake
-            let deadline = tokio::time::Instant::now() + GONE_WITHIN;
+            let deadline = tokio::time::Instant::now() + LISTED_WITHIN;
             loop {
                 match management.connections_named(&name).await {
                     Ok(listed) if !listed.is_empty() => break,

@@ -56,7 +56,9 @@ impl Run {
             let payload = canaries::evidence(&pool, item.quarantine_id).await?;
             let holds =
                 canary::judge(&sample.rows, &plan.expect, payload.as_ref()).iter().all(|r| r.holds == Some(true));
-            let attributed = carries || by_exclusion || evidence::told(&pool, item.redrive_id).await?.effect;
+            let attributed = carries
+                || evidence::told(&pool, item.redrive_id).await?.effect
+                || (by_exclusion && !canaries::other_message_alive(&pool, item.item).await?);
             if fresh && holds && attributed && !plan.expect.is_empty() {
                 let step = Step::new("probe", "its effect is proved");
                 self.settle_item(item.item, ItemState::Confirmed, ItemState::Verified, step).await?;

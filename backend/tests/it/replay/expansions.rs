@@ -6,26 +6,9 @@ use lazaret::workers::replay::Stepped;
 use reqwest::Method;
 use serde_json::json;
 
-/// An expansion under way at a slow rate.
-async fn under_way(many: usize) -> (Rig, domain::ids::CohortId, super::rig::Ledger) {
-    let mut rig = Rig::open().await;
-    let ids = rig.letters(many).await;
-    let ledger = rig.worker().await;
-    let mut plan = rig.plan(&ids);
-    plan["expansion"]["start_per_s"] = json!(5);
-    plan["expansion"]["max_per_s"] = json!(5);
-    let cohort = rig.approved(plan).await;
-    rig.passed(cohort).await;
-    rig.act(cohort, "expand").await;
-    while rig.count(cohort, ItemState::Scheduled).await > i64::try_from(many).unwrap() - 3 {
-        rig.step().await;
-    }
-    (rig, cohort, ledger)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_abort_ends_fenced_and_nothing_follows() {
-    let (mut rig, cohort, ledger) = under_way(30).await;
+    let (mut rig, cohort, ledger) = Rig::under_way(30).await;
     rig.act(cohort, "abort").await;
     rig.until(cohort, CohortState::Aborted).await;
     let held = rig.count(cohort, ItemState::Held).await;
@@ -46,7 +29,7 @@ async fn an_abort_ends_fenced_and_nothing_follows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_freeze_and_a_pause_stop_it_and_a_resume_goes_on_with_one() {
-    let (mut rig, cohort, ledger) = under_way(20).await;
+    let (mut rig, cohort, ledger) = Rig::under_way(20).await;
     rig.mara.act("/freeze", json!({ "reason": "storm" })).await.is(200);
     let before = rig.count(cohort, ItemState::Scheduled).await;
     let paused = rig.until(cohort, CohortState::Paused).await;
@@ -89,7 +72,7 @@ async fn p5_a_refusing_target_pauses() {
 /// P3: the queue goes in mid-run; what nothing would get is returned, not counted as sent, and the rest waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn p3_a_deleted_queue_returns_and_pauses() {
-    let (mut rig, cohort, _) = under_way(20).await;
+    let (mut rig, cohort, _) = Rig::under_way(20).await;
     let path = format!("/api/queues/{}/orders", rig.ward.vhost.path_segment());
     rig.ward.vhost.manage(Method::DELETE, &path, None).await;
     let paused = rig.until(cohort, CohortState::Paused).await;

@@ -40,6 +40,23 @@ impl Rig {
         Self { ward, mara, replays, _probe: probe }
     }
 
+    /// An expansion under way at 5 a second, with a worker behind it.
+    pub(crate) async fn under_way(many: usize) -> (Self, CohortId, Ledger) {
+        let mut rig = Self::open().await;
+        let ids = rig.letters(many).await;
+        let ledger = rig.worker().await;
+        let mut plan = rig.plan(&ids);
+        plan["expansion"]["start_per_s"] = json!(5);
+        plan["expansion"]["max_per_s"] = json!(5);
+        let cohort = rig.approved(plan).await;
+        rig.passed(cohort).await;
+        rig.act(cohort, "expand").await;
+        while rig.count(cohort, ItemState::Scheduled).await > i64::try_from(many).unwrap() - 3 {
+            rig.step().await;
+        }
+        (rig, cohort, ledger)
+    }
+
     /// A plan that goes as fast as a test wants.
     pub(crate) fn plan(&self, ids: &[QuarantineId]) -> Value {
         let mut plan = self.ward.plan(ids);
