@@ -37,6 +37,8 @@ pub(super) struct Owner {
 struct Held {
     lease: leases::Lease,
     publisher: Option<Publisher>,
+    /// A publisher of this epoch went with answers missing: what it sent may still land.
+    unanswered: bool,
 }
 
 /// Why nothing may be handed over now.
@@ -111,7 +113,7 @@ impl Owner {
                 })
             })
             .await?;
-        self.set(granted.map(|lease| Held { lease, publisher: None }));
+        self.set(granted.map(|lease| Held { lease, publisher: None, unanswered: false }));
         Ok(self.held.is_some())
     }
 
@@ -191,11 +193,11 @@ impl Owner {
     /// wasn't, it stays unfenced until the broker has closed its connection and it is seen gone. The lease is kept.
     pub(super) async fn stop_epoch(&mut self) -> Result<()> {
         let Some(held) = &mut self.held else { return Ok(()) };
-        let answered = held.publisher.as_ref().is_none_or(Publisher::all_answered);
         if let Some(publisher) = held.publisher.take() {
+            held.unanswered |= !publisher.all_answered();
             publisher.close().await;
         }
-        if answered {
+        if !held.unanswered {
             epochs::stop(self.app.store.pool(), self.cohort, held.lease.epoch).await?;
         }
         Ok(())

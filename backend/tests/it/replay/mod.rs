@@ -3,6 +3,7 @@
 mod afterwards;
 mod canaries;
 mod expansions;
+mod fences;
 mod publishing;
 mod rig;
 mod takeovers;

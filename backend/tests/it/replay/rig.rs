@@ -144,6 +144,13 @@ impl Rig {
         }
     }
 
+    /// The effect of the canary that is out, with its redrive id.
+    pub(crate) async fn prove_canary(&self) {
+        let effect = "INSERT INTO effects SELECT convert_from(job_id, 'UTF8'), 'sent', redrive_id::text
+                      FROM cohort_items WHERE canary AND redrive_id IS NOT NULL ON CONFLICT DO NOTHING";
+        self.ward.sql(effect).await;
+    }
+
     /// Canary published, proved and passed.
     pub(crate) async fn passed(&mut self, cohort: CohortId) {
         self.act(cohort, "canary").await;
