@@ -27,11 +27,15 @@ async fn an_epoch_without_its_answers_never_says_stopped() {
     rig.ward.sql("UPDATE brokers SET management_url = 'http://127.0.0.1:9'").await;
     let unfenced = Stepped::Halted("own_epoch_not_fenced".to_owned());
     for _ in 0..3 {
-        assert_eq!(rig.step().await, [unfenced.clone()], "everything was handed over, but not everything answered");
+        assert_eq!(
+            rig.step().await,
+            std::slice::from_ref(&unfenced),
+            "everything was handed over, but not everything answered"
+        );
     }
     rig.act(cohort, "abort").await;
     for _ in 0..3 {
-        assert_eq!(rig.step().await, [unfenced.clone()]);
+        assert_eq!(rig.step().await, std::slice::from_ref(&unfenced));
         assert_eq!(rig.show(cohort).await.row.state, CohortState::Aborting);
     }
     let replay = rig.replay(cohort).await;
