@@ -13,7 +13,6 @@ pub mod decide;
 pub mod draft;
 pub mod eligibility;
 pub mod fingerprint;
-pub mod given_back;
 pub mod governor;
 pub mod headers;
 pub mod ids;

@@ -6,7 +6,6 @@ use super::{
     address::{Address, Credentials, CredentialsError},
     routing::{self, Receivers},
 };
-use domain::given_back::{DEFAULT_LIMIT, DeliveryLimit};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -57,14 +56,6 @@ pub struct Overview {
     /// The cluster's name.
     #[serde(default)]
     pub cluster_name: String,
-}
-
-impl Overview {
-    /// 4 of `4.0.5`.
-    #[must_use]
-    pub fn major(&self) -> Option<u32> {
-        self.rabbitmq_version.split('.').next()?.parse().ok()
-    }
 }
 
 /// A queue. Counts are `None` until the broker has sampled them.
@@ -121,23 +112,6 @@ impl Queue {
     #[must_use]
     pub fn text_setting(&self, name: &str) -> Option<&str> {
         self.setting(name).and_then(Value::as_str)
-    }
-
-    /// How often a message of it may come back before the broker takes it off; `-1` by argument or policy is "as often
-    /// as it likes", and of two numbers the smaller counts (rabbit_quorum_queue).
-    #[must_use]
-    pub fn delivery_limit(&self, broker: &Overview) -> DeliveryLimit {
-        if self.queue_type != "quorum" {
-            return DeliveryLimit::Unlimited;
-        }
-        let by_policy = self.effective_policy_definition.as_ref().and_then(|policy| policy.get("delivery-limit"));
-        let set = [self.arguments.get("x-delivery-limit"), by_policy];
-        let numbers = || set.iter().copied().flatten().filter_map(Value::as_i64);
-        match if numbers().any(|n| n < 0) { numbers().max() } else { numbers().min() } {
-            Some(limit) => u32::try_from(limit).map_or(DeliveryLimit::Unlimited, DeliveryLimit::At),
-            None if broker.major().is_some_and(|major| major < 4) => DeliveryLimit::Unlimited,
-            None => DeliveryLimit::At(DEFAULT_LIMIT),
-        }
     }
 
     /// A rate per second over the last samples: `publish`, `ack`, `deliver_get` …; `None` where it has none.
@@ -490,33 +464,6 @@ mod tests {
         assert_eq!(queue.setting("delivery-limit"), Some(&json!(3)));
         assert_eq!(queue.setting("overflow"), None);
         assert_eq!((queue.rate("publish"), queue.rate("ack"), queue.messages), (Some(1.5), None, None));
-    }
-
-    #[test]
-    fn a_delivery_limit_is_the_brokers_unless_it_is_set() {
-        let limit = |version: &str, queue: Value| {
-            let overview: Overview = serde_json::from_value(json!({ "rabbitmq_version": version })).unwrap();
-            serde_json::from_value::<Queue>(queue).unwrap().delivery_limit(&overview)
-        };
-        let quorum = |argument: Value, policy: Value| {
-            json!({
-                "name": "q", "type": "quorum", "arguments": argument, "effective_policy_definition": policy,
-            })
-        };
-        let (none, five, nine, never) =
-            (json!({}), json!({"x-delivery-limit": 5}), json!({"delivery-limit": 9}), json!({"x-delivery-limit": -1}));
-        for (version, queue, want) in [
-            ("3.10.8", quorum(none.clone(), none.clone()), DeliveryLimit::Unlimited),
-            ("4.0.5", quorum(none.clone(), none.clone()), DeliveryLimit::At(20)),
-            ("what", quorum(none.clone(), none.clone()), DeliveryLimit::At(20)),
-            ("3.10.8", quorum(five.clone(), nine.clone()), DeliveryLimit::At(5)),
-            ("4.0.5", quorum(none, nine.clone()), DeliveryLimit::At(9)),
-            ("4.0.5", quorum(never.clone(), nine), DeliveryLimit::At(9)),
-            ("4.0.5", quorum(never, json!({})), DeliveryLimit::Unlimited),
-            ("4.0.5", json!({"name": "q", "type": "classic", "arguments": five}), DeliveryLimit::Unlimited),
-        ] {
-            assert_eq!(limit(version, queue.clone()), want, "{version} {queue}");
-        }
     }
 
     #[test]

@@ -5,11 +5,10 @@ use crate::error::{Error, Result};
 use anyhow::Context as _;
 use domain::{
     api::{HeaderMapping, RetryPolicy},
-    given_back::GivenBack,
     ids::{BrokerId, DeadLetterQueueId, QuarantineId, QueueId},
     keyed::Hash32,
 };
-use serde::{Serialize, Serializer, de::DeserializeOwned};
+use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -73,36 +72,29 @@ pub struct Watched {
     pub policy_version: i64,
 }
 
-/// The watched queues of one virtual host. One whose settings can't be read is watched without them: its dead letters
-/// are stored as its own, unclassified and so permanent, and its neighbours' aren't touched.
+/// The watched queues of one virtual host.
 ///
 /// # Errors
 /// The database's.
 pub async fn watched(tx: &mut Tx, broker: BrokerId, vhost: &str) -> Result<Vec<Watched>> {
-    let rows = sqlx::query!(
+    sqlx::query!(
         "SELECT id, name, headers, retry_policy, policy_version FROM queues WHERE broker_id = $1 AND vhost = $2",
         broker.0,
         vhost
     )
     .fetch_all(&mut **tx)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Watched {
-            headers: readable(&row.name, "header mapping", row.headers),
-            retry_policy: readable(&row.name, "retry policy", row.retry_policy),
+    .await?
+    .into_iter()
+    .map(|row| {
+        Ok(Watched {
             id: QueueId(row.id),
             name: row.name,
+            headers: serde_json::from_value(row.headers).context("a stored header mapping")?,
+            retry_policy: serde_json::from_value(row.retry_policy).context("a stored retry policy")?,
             policy_version: row.policy_version,
         })
-        .collect())
-}
-
-fn readable<T: DeserializeOwned + Default>(queue: &str, what: &str, stored: serde_json::Value) -> T {
-    serde_json::from_value(stored).unwrap_or_else(|error| {
-        tracing::error!(%error, queue, "a stored {what} can't be read; dead letters are stored without it");
-        T::default()
     })
+    .collect()
 }
 
 /// A batch of deliveries of one channel.
@@ -410,39 +402,6 @@ pub async fn set_state(
             })
         })
         .await
-}
-
-/// How often messages on the queue may have come back through custody.
-///
-/// # Errors
-/// `NotFound`; the database's.
-pub async fn given_back(store: &Store, source: DeadLetterQueueId) -> Result<GivenBack> {
-    let row =
-        sqlx::query!("SELECT given_back_at_most, given_back_excused FROM dead_letter_queues WHERE id = $1", source.0)
-            .fetch_optional(store.pool())
-            .await?
-            .ok_or(Error::NotFound { what: "dead-letter queue" })?;
-    let count = |n: i32| u32::try_from(n).context("a stored count");
-    Ok(GivenBack { at_most: count(row.given_back_at_most)?, excused: count(row.given_back_excused)? })
-}
-
-/// Writes it; `false`: another epoch owns the queue now, and nothing was written.
-///
-/// # Errors
-/// The database's.
-pub async fn set_given_back(store: &Store, source: DeadLetterQueueId, epoch: i64, known: GivenBack) -> Result<bool> {
-    let count = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
-    let written = sqlx::query!(
-        "UPDATE dead_letter_queues SET given_back_at_most = $2, given_back_excused = $3
-         WHERE id = $1 AND (SELECT epoch FROM leases WHERE duty = 'custody' AND subject = $1) = $4",
-        source.0,
-        count(known.at_most),
-        count(known.excused),
-        epoch
-    )
-    .execute(store.pool())
-    .await?;
-    Ok(written.rows_affected() == 1)
 }
 
 /// Whether an error is about the values themselves, so that the same write can't succeed later.

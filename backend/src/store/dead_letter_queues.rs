@@ -87,25 +87,22 @@ pub async fn load(db: impl sqlx::PgExecutor<'_>, id: DeadLetterQueueId) -> Resul
     list(db, Some(id)).await?.pop().ok_or(Error::NotFound { what: "dead-letter queue" })
 }
 
-/// What custody was, with the row locked against other changes; not against dead letters that refer to it, whose commit
-/// may hang just when custody has to be switched off.
+/// What custody was, with the row locked.
 ///
 /// # Errors
 /// `NotFound`, `Stale`; the database's.
 pub async fn custody_for_update(tx: &mut Tx, id: DeadLetterQueueId, seen: i64) -> Result<(CustodyMode, String)> {
-    let row =
-        sqlx::query!("SELECT custody, name, version FROM dead_letter_queues WHERE id = $1 FOR NO KEY UPDATE", id.0)
-            .fetch_optional(&mut **tx)
-            .await?
-            .ok_or(Error::NotFound { what: "dead-letter queue" })?;
+    let row = sqlx::query!("SELECT custody, name, version FROM dead_letter_queues WHERE id = $1 FOR UPDATE", id.0)
+        .fetch_optional(&mut **tx)
+        .await?
+        .ok_or(Error::NotFound { what: "dead-letter queue" })?;
     if row.version != seen {
         return Err(Error::Stale { now: row.version });
     }
     Ok((row.custody.parse().context("a stored custody")?, row.name))
 }
 
-/// Switches custody. Whoever owns the lease sees it within a renewal. Switching it on excuses what came back before
-/// (`domain::given_back`).
+/// Switches custody. Whoever owns the lease sees it within a renewal.
 ///
 /// # Errors
 /// The database's.
@@ -116,7 +113,6 @@ pub async fn set_custody(tx: &mut Tx, id: DeadLetterQueueId, custody: CustodyMod
     };
     sqlx::query!(
         "UPDATE dead_letter_queues SET custody = $2, state = $3, state_reason = NULL, state_since = clock_timestamp(),
-           given_back_excused = CASE WHEN custody = 'off' THEN given_back_at_most ELSE given_back_excused END,
            version = version + 1 WHERE id = $1",
         id.0,
         custody.as_str(),

@@ -42,19 +42,17 @@ pub struct Lease {
 }
 
 /// Takes the lease if nobody has it or its time ran out; a new epoch each time, also for the same process. `None`:
-/// another has it, or still writes under it.
+/// another has it.
 ///
 /// # Errors
 /// The database's.
 pub async fn grant(tx: &mut Tx, duty: Duty, subject: Uuid, owner: &str) -> Result<Option<Lease>> {
-    sqlx::query!("INSERT INTO leases (duty, subject) VALUES ($1, $2) ON CONFLICT DO NOTHING", duty.as_str(), subject)
-        .execute(&mut **tx)
-        .await?;
-    // whoever is locked out by a transaction that runs under the lease asks again, and isn't held up by it
     let epoch = sqlx::query_scalar!(
-        "UPDATE leases SET epoch = epoch + 1, owner = $3, expires_at = clock_timestamp() + make_interval(secs => $4)
-         WHERE (duty, subject) = (SELECT duty, subject FROM leases WHERE duty = $1 AND subject = $2
-                                    AND (owner IS NULL OR expires_at <= clock_timestamp()) FOR UPDATE SKIP LOCKED)
+        "INSERT INTO leases AS lease (duty, subject, epoch, owner, expires_at)
+         VALUES ($1, $2, 1, $3, clock_timestamp() + make_interval(secs => $4))
+         ON CONFLICT (duty, subject) DO UPDATE SET epoch = lease.epoch + 1, owner = excluded.owner,
+           expires_at = clock_timestamp() + make_interval(secs => $4)
+         WHERE lease.owner IS NULL OR lease.expires_at <= clock_timestamp()
          RETURNING epoch",
         duty.as_str(),
         subject,

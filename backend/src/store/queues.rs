@@ -124,7 +124,7 @@ pub async fn get(db: impl PgExecutor<'_>, id: QueueId) -> Result<QueueRow> {
 /// # Errors
 /// `NotFound`; the database's.
 pub async fn lock(tx: &mut Tx, id: QueueId) -> Result<i64> {
-    sqlx::query_scalar!("SELECT version FROM queues WHERE id = $1 FOR NO KEY UPDATE", id.0)
+    sqlx::query_scalar!("SELECT version FROM queues WHERE id = $1 FOR UPDATE", id.0)
         .fetch_optional(&mut **tx)
         .await?
         .ok_or(Error::NotFound { what: "queue" })

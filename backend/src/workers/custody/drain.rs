@@ -1,15 +1,9 @@
 //! One connection's life: consume, store, commit, then acknowledge (DESIGN 6). Never the other way round.
 
-use super::{
-    caution::{Caution, Permission},
-    deliveries::{Returns, split},
-    prefetch::Prefetch,
-    reasons,
-    watchdog::{STALLED_AFTER, Watchdog},
-};
+use super::{owner, prefetch::Prefetch};
 use crate::{
-    app::custody::{Intake, Unsent},
-    broker::{BrokerError, connect},
+    app::custody::{Intake, Taken, Unsent},
+    broker::{BrokerError, connect, wire},
     error::Error,
     state::App,
     store::{self, custody::Source, leases::Lease},
@@ -17,13 +11,13 @@ use crate::{
 use domain::vocabulary::CustodyState;
 use futures::StreamExt as _;
 use lapin::{
-    Channel, Consumer, Queue,
+    Acker, Channel, Consumer,
     message::Delivery,
     options::{BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicQosOptions, QueueDeclareOptions},
     types::FieldTable,
 };
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -70,7 +64,20 @@ pub(super) async fn drain(
         Ok(ended) => return ended,
         Err(error) => error,
     };
-    Ended::Lost { reason: reasons::broker(&ended), drained }
+    Ended::Lost { reason: why(&ended), drained }
+}
+
+fn why(error: &BrokerError) -> String {
+    match error.reply_code() {
+        Some(404) => "queue_missing: the broker has no such queue; it isn't made by Lazaret".to_owned(),
+        Some(403) => "access_refused: the broker lets these credentials not read the queue".to_owned(),
+        Some(405) => "queue_locked: another connection has the queue for itself".to_owned(),
+        Some(406) => format!("precondition_failed: {error}"),
+        _ if error.is_unreadable_frame() => {
+            "unreadable_message: the next message holds a short string that isn't UTF-8, which the client library can't read".to_owned()
+        }
+        _ => format!("broker_unreachable: {error}"),
+    }
 }
 
 async fn connected(
@@ -83,7 +90,7 @@ async fn connected(
 ) -> Result<Ended, BrokerError> {
     let address = match store::broker_addresses::of(app.store.pool(), source.broker_id).await {
         Ok(address) => address,
-        Err(error) => return Ok(Ended::Lost { reason: reasons::database(&error), drained: false }),
+        Err(error) => return Ok(Ended::Lost { reason: database(&error), drained: false }),
     };
     let name = format!("lazaret custody {} epoch {} of {}", source.name, lease.epoch, app.config.process_name);
     let connection = tokio::select! {
@@ -91,10 +98,6 @@ async fn connected(
         connection = connect(&address, &source.vhost, &name) => connection?,
     };
     let mut prefetch = Prefetch::new();
-    let mut caution = match Caution::read(app, source, lease).await {
-        Ok(caution) => caution,
-        Err(error) => return Ok(Ended::Lost { reason: reasons::database(&error), drained: false }),
-    };
     let ended = loop {
         let mut session = Session {
             app,
@@ -106,7 +109,6 @@ async fn connected(
             channel: answer(connection.create_channel()).await?,
             channel_id: Uuid::new_v4(),
             prefetch: &mut prefetch,
-            caution: &mut caution,
             last_tag: 0,
             ended: None,
             drained,
@@ -119,7 +121,6 @@ async fn connected(
             Err(error) => break Err(error),
         }
     };
-    caution.end().await;
     // what isn't acknowledged goes back to the queue; the broker may be gone already
     let _ = timeout(STOP_WITHIN, connection.close(200, "custody ends".into())).await;
     ended
@@ -132,7 +133,7 @@ enum Life {
     Over(Ended),
 }
 
-struct Session<'a, 'c> {
+struct Session<'a> {
     app: &'a App,
     source: &'a Source,
     lease: &'a Lease,
@@ -143,7 +144,6 @@ struct Session<'a, 'c> {
     /// Names this channel in the batches.
     channel_id: Uuid,
     prefetch: &'a mut Prefetch,
-    caution: &'a mut Caution<'c>,
     /// The newest delivery that is acknowledged: tags count up by one on a channel.
     last_tag: u64,
     /// The consumer's end, met while a batch was gathered: the stream tells it once.
@@ -160,14 +160,12 @@ enum Next {
     Cancelled,
 }
 
-impl Session<'_, '_> {
+impl Session<'_> {
     async fn run(&mut self) -> Result<Life, BrokerError> {
         // passively: a queue that is gone is not for us to make
-        if let Some(ended) = self.ask().await? {
-            return Ok(Life::Over(ended));
-        }
+        self.backlog().await?;
         let mut consumer = self.consume().await?;
-        self.watchdog().say(CustodyState::Draining, None).await;
+        owner::state(self.app, self.source, self.lease, CustodyState::Draining, None).await;
         let mut quiet_with_backlog = 0;
         loop {
             match self.next(&mut consumer).await? {
@@ -187,12 +185,7 @@ impl Session<'_, '_> {
                 }
                 Next::Quiet => {
                     // a channel that answers and holds messages back is as dead as one that doesn't answer
-                    if self.backlog().await? == 0 {
-                        quiet_with_backlog = 0;
-                        self.caution.empty().await;
-                    } else {
-                        quiet_with_backlog += 1;
-                    }
+                    quiet_with_backlog = if self.backlog().await? == 0 { 0 } else { quiet_with_backlog + 1 };
                     if quiet_with_backlog == 2 {
                         let reason = "stalled: the queue has messages and none comes".to_owned();
                         return Ok(Life::Over(Ended::Lost { reason, drained: *self.drained }));
@@ -208,32 +201,12 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Whether a consumer may open; `Some`: it may not.
-    async fn ask(&mut self) -> Result<Option<Ended>, BrokerError> {
-        let queue = self.look().await?;
-        let asking = self.caution.ask(queue.message_count(), queue.consumer_count());
-        let stop = |reason| Some(Ended::Lost { reason, drained: *self.drained });
-        Ok(match timeout(STALLED_AFTER, asking).await {
-            Ok(Ok(Permission::Granted(wait))) => tokio::select! {
-                () = self.stop.cancelled() => Some(Ended::Stopped),
-                () = sleep(wait) => None,
-            },
-            Ok(Ok(Permission::Refused(reason))) => stop(reason),
-            Ok(Ok(Permission::LeaseLost)) => Some(Ended::LeaseLost),
-            Ok(Err(error)) => stop(reasons::database(&error)),
-            Err(_) => stop(reasons::stalled(STALLED_AFTER)),
-        })
-    }
-
     /// How many messages are ready; proves that the channel and the queue are there, and that everything sent before
     /// on the channel was processed.
     async fn backlog(&self) -> Result<u32, BrokerError> {
-        Ok(self.look().await?.message_count())
-    }
-
-    async fn look(&self) -> Result<Queue, BrokerError> {
         let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
-        answer(self.channel.queue_declare(self.queue.clone(), passive, FieldTable::default())).await
+        let queue = answer(self.channel.queue_declare(self.queue.clone(), passive, FieldTable::default())).await?;
+        Ok(queue.message_count())
     }
 
     async fn consume(&self) -> Result<Consumer, BrokerError> {
@@ -303,8 +276,7 @@ impl Session<'_, '_> {
             return Err(BrokerError::ChannelLost);
         }
         let Some((acker, taken)) = split(batch) else { return Ok(Stored::Acked { resize: false }) };
-        let returns = Returns::of(&taken);
-        self.caution.came(returns).await;
+        let returns = taken.iter().filter_map(returns).max();
         let intake = Intake::new(self.app, self.source, self.lease, self.channel_id, taken, self.unsent);
         if let Some(ended) = self.store(&intake).await {
             return Ok(ended);
@@ -322,73 +294,54 @@ impl Session<'_, '_> {
             Ok(true) => self.last_tag = newest,
         }
         self.backlog().await?;
-        self.caution.acknowledged(returns).await;
-        match timeout(STALLED_AFTER, store::custody::mark_acked(&self.app.store, intake.batch_id())).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "that a batch's ack was processed couldn't be written; its rows stay suspects");
-            }
-            Err(_) => {
-                tracing::warn!("that a batch's ack was processed takes too long to write; its rows stay suspects")
-            }
+        if let Err(error) = store::custody::mark_acked(&self.app.store, intake.batch_id()).await {
+            tracing::warn!(%error, "that a batch's ack was processed couldn't be written; its rows stay suspects");
         }
         metrics::counter!("lazaret_custody_batches_total").increment(1);
-        Ok(Stored::Acked { resize: self.prefetch.after(largest, returns.most).is_some() })
+        Ok(Stored::Acked { resize: self.prefetch.after(largest, returns).is_some() })
     }
 
     /// Stores, however long the database is away; `Some`: it won't be, since another owns the queue now or we are to stop.
     async fn store(&self, intake: &Intake) -> Option<Stored> {
-        let watchdog = self.watchdog();
         let mut said = false;
         loop {
-            let storing = intake.store(self.app, self.source, self.lease);
-            let error = match watchdog.wait_for(storing, STOP_WITHIN, &mut said).await {
-                Some(Ok(())) => break,
-                Some(Err(Error::Refused { code: "lease_lost", .. })) => return Some(Stored::LeaseLost),
-                Some(Err(error)) => error,
-                None => return Some(Stored::Stopped),
+            let error = match intake.store(self.app, self.source, self.lease).await {
+                Ok(()) => break,
+                Err(Error::Refused { code: "lease_lost", .. }) => return Some(Stored::LeaseLost),
+                Err(error) => error,
             };
-            let reason = reasons::database(&error);
-            tracing::warn!(error = reason, dead_letter_queue = self.source.name, "a batch isn't stored yet");
+            tracing::warn!(error = database(&error), dead_letter_queue = self.source.name, "a batch isn't stored yet");
             if !said {
-                watchdog.say(CustodyState::Stopped, Some(reason)).await;
+                owner::state(self.app, self.source, self.lease, CustodyState::Stopped, Some(database(&error))).await;
                 said = true;
             }
             // asked to stop: unstored deliveries go back to the queue with the channel
             tokio::select! {
                 () = self.stop.cancelled() => return Some(Stored::Stopped),
-                () = sleep(STORE_AGAIN) => {}
+                () = tokio::time::sleep(STORE_AGAIN) => {}
             }
         }
         if said {
-            watchdog.say(CustodyState::Draining, None).await;
+            owner::state(self.app, self.source, self.lease, CustodyState::Draining, None).await;
         }
         None
-    }
-
-    fn watchdog(&self) -> Watchdog<'_> {
-        Watchdog { app: self.app, source: self.source, lease: self.lease, stop: self.stop }
     }
 
     /// Takes no more, and stores and acknowledges what is here already.
     async fn finish(&mut self, mut consumer: Consumer) -> Result<Ended, BrokerError> {
         let until = Instant::now() + STOP_WITHIN;
         self.cancel(&consumer).await?;
-        while self.ended.is_none() {
-            let first = match timeout_at(until, consumer.next()).await {
-                Ok(Some(first)) => first?,
-                Ok(None) => break,
-                Err(_) => return Ok(Ended::Stopped),
-            };
-            let batch = self.gather(first, &mut consumer).await;
+        while self.ended.is_none()
+            && let Ok(Some(first)) = timeout_at(until, consumer.next()).await
+        {
+            let batch = self.gather(first?, &mut consumer).await;
             match timeout_at(until, self.take(batch)).await {
                 Ok(Ok(Stored::Acked { .. })) => {}
                 Ok(Ok(Stored::LeaseLost)) => return Ok(Ended::LeaseLost),
                 Ok(Err(error)) => return Err(error),
-                Ok(Ok(Stored::Stopped)) | Err(_) => return Ok(Ended::Stopped),
+                Ok(Ok(Stored::Stopped)) | Err(_) => break,
             }
         }
-        self.caution.ended_clean();
         Ok(Ended::Stopped)
     }
 }
@@ -415,4 +368,33 @@ async fn answer<T>(call: impl Future<Output = lapin::Result<T>>) -> Result<T, Br
 
 fn queue_name(name: &str) -> Result<lapin::types::ShortString, BrokerError> {
     lapin::types::ShortString::try_new(name).map_err(|_| BrokerError::QueueName(name.len()))
+}
+
+/// The last delivery's acker, and all deliveries as custody takes them.
+fn split(batch: Vec<Delivery>) -> Option<(Acker, Vec<Taken>)> {
+    let acker = batch.last()?.acker.clone();
+    let taken = batch
+        .into_iter()
+        .map(|delivery| Taken {
+            exchange: delivery.exchange.as_str().as_bytes().to_vec(),
+            routing_key: delivery.routing_key.as_str().as_bytes().to_vec(),
+            redelivered: delivery.redelivered,
+            message: wire::message(&delivery.properties, delivery.data),
+        })
+        .collect();
+    Some((acker, taken))
+}
+
+/// How often the broker says that the message was given back; a hint, since a client may have written it.
+fn returns(taken: &Taken) -> Option<i64> {
+    let count = taken.message.properties.headers.as_ref()?.get(b"x-delivery-count")?.as_int()?;
+    i64::try_from(count).ok()
+}
+
+fn database(error: &Error) -> String {
+    match error {
+        Error::Unavailable { detail, .. } => format!("database_unavailable: {detail}"),
+        Error::Internal(cause) => format!("database_error: {cause:#}"),
+        other => format!("database_error: {other}"),
+    }
 }

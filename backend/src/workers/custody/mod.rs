@@ -1,12 +1,8 @@
 //! Custody of every dead-letter queue that is to be drained: one owner each, by lease (DESIGN 6).
 
-mod caution;
-mod deliveries;
 mod drain;
 mod owner;
 mod prefetch;
-mod reasons;
-mod watchdog;
 
 use crate::{
     state::App,
@@ -16,16 +12,11 @@ use crate::{
     },
 };
 use domain::ids::DeadLetterQueueId;
-use futures::StreamExt as _;
 use std::{collections::HashSet, time::Duration};
-use tokio::{task::JoinSet, time::timeout};
+use tokio::task::JoinSet;
 
 /// How often queues without an owner are looked for: with the lease's length, how soon a dead owner is replaced.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long one lease may be asked for.
-const GRANTED_WITHIN: Duration = Duration::from_secs(2);
-/// How many leases are asked for at once: each takes a connection of the pool.
-const GRANTS_AT_ONCE: usize = 4;
 
 /// Takes the leases that are free and drains under them, until the process is asked to stop; then returns once every
 /// owner has stored and acknowledged what it held.
@@ -71,32 +62,21 @@ fn forget(owned: &mut HashSet<DeadLetterQueueId>, ended: Result<DeadLetterQueueI
     }
 }
 
-/// Takes what is free; a dead-letter queue whose lease can't be asked for keeps no other waiting.
 async fn take_free(app: &App, owned: &HashSet<DeadLetterQueueId>) -> crate::error::Result<Vec<(Source, Lease)>> {
-    let mut free = custody::to_drain(&app.store).await?;
-    free.retain(|source| !owned.contains(&source.id));
-    let granted = free.into_iter().map(async |source| {
-        let lease = timeout(GRANTED_WITHIN, grant(app, &source)).await;
-        (source, lease)
-    });
     let mut taken = Vec::new();
-    let mut granted = futures::stream::iter(granted).buffer_unordered(GRANTS_AT_ONCE);
-    while let Some((source, lease)) = granted.next().await {
-        match lease {
-            Ok(Ok(Some(lease))) => {
-                tracing::info!(dead_letter_queue = source.name, epoch = lease.epoch, "custody taken");
-                taken.push((source, lease));
-            }
-            Ok(Ok(None)) => {}
-            Ok(Err(error)) => tracing::warn!(%error, dead_letter_queue = source.name, "its lease can't be asked for"),
-            // granted after all, it runs out by itself
-            Err(_) => tracing::warn!(dead_letter_queue = source.name, "its lease isn't granted in time"),
+    for source in custody::to_drain(&app.store).await? {
+        if owned.contains(&source.id) {
+            continue;
+        }
+        let (subject, owner) = (source.id.0, app.config.process_name.clone());
+        let lease = app
+            .store
+            .tx(move |tx| Box::pin(async move { leases::grant(tx, Duty::Custody, subject, &owner).await }))
+            .await?;
+        if let Some(lease) = lease {
+            tracing::info!(dead_letter_queue = source.name, epoch = lease.epoch, "custody taken");
+            taken.push((source, lease));
         }
     }
     Ok(taken)
-}
-
-async fn grant(app: &App, source: &Source) -> crate::error::Result<Option<Lease>> {
-    let (subject, owner) = (source.id.0, app.config.process_name.clone());
-    app.store.tx(move |tx| Box::pin(async move { leases::grant(tx, Duty::Custody, subject, &owner).await })).await
 }

@@ -11,15 +11,12 @@ use crate::{
 };
 use domain::vocabulary::CustodyState;
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 /// The first wait after a loss.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// The longest wait between tries: a broker that is back is used again within this.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// How long saying how custody is may take.
-const SAID_WITHIN: Duration = Duration::from_secs(5);
 
 /// Drains under the lease until it is lost, custody is switched off, or the process is asked to stop.
 pub(super) async fn own(app: App, source: Source, lease: Lease) {
@@ -43,7 +40,7 @@ pub(super) async fn own(app: App, source: Source, lease: Lease) {
         let jittered = wait.mul_f64(rand::random_range(0.5..1.0));
         tokio::select! {
             () = stop.cancelled() => {}
-            () = sleep(jittered) => {}
+            () = tokio::time::sleep(jittered) => {}
         }
         wait = (wait * 2).min(LONGEST_WAIT);
     }
@@ -58,39 +55,21 @@ pub(super) async fn own(app: App, source: Source, lease: Lease) {
 
 /// Says how custody is; a page that is a moment behind is no reason to stop draining.
 pub(super) async fn state(app: &App, source: &Source, lease: &Lease, state: CustodyState, reason: Option<String>) {
-    let saying = custody::set_state(&app.store, source.id, lease.epoch, state, reason);
-    match timeout(SAID_WITHIN, saying).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => {
-            tracing::warn!(%error, dead_letter_queue = source.name, state = state.as_str(), "the state couldn't be written");
-        }
-        Err(_) => {
-            tracing::warn!(
-                dead_letter_queue = source.name,
-                state = state.as_str(),
-                "the state takes too long to write"
-            );
-        }
+    if let Err(error) = custody::set_state(&app.store, source.id, lease.epoch, state, reason).await {
+        tracing::warn!(%error, dead_letter_queue = source.name, state = state.as_str(), "the state couldn't be written");
     }
 }
 
 /// Renews the lease, and ends the owner when another has it or custody is switched off.
 async fn keep(app: App, source: Source, lease: Lease, stop: CancellationToken) {
-    // apart, since a renewal waits for a transaction that runs under the lease, however long that is stalled
-    tokio::select! {
-        // what the owner still stores on its way out is checked against the epoch, whoever has the lease
-        () = stop.cancelled() => {}
-        () = renew(&app, &source, &lease) => stop.cancel(),
-        () = wanted(&app, &source) => stop.cancel(),
-    }
-}
-
-/// Renews until another process has the lease.
-async fn renew(app: &App, source: &Source, lease: &Lease) {
     loop {
-        sleep(leases::RENEW_EVERY).await;
+        tokio::select! {
+            // what the owner still stores on its way out is checked against the epoch, whoever has the lease
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(leases::RENEW_EVERY) => {}
+        }
         // while the database is away nothing can be stored either; the epoch decides when it is back
-        match leases::renew(&app.store, lease).await {
+        match leases::renew(&app.store, &lease).await {
             Ok(true) => {}
             Ok(false) => {
                 tracing::warn!(
@@ -98,20 +77,13 @@ async fn renew(app: &App, source: &Source, lease: &Lease) {
                     epoch = lease.epoch,
                     "another process has taken custody over"
                 );
-                return;
+                stop.cancel();
             }
             Err(error) => tracing::warn!(%error, dead_letter_queue = source.name, "the lease couldn't be renewed"),
         }
-    }
-}
-
-/// Looks until custody is switched off.
-async fn wanted(app: &App, source: &Source) {
-    loop {
-        sleep(leases::RENEW_EVERY).await;
         match custody::is_wanted(&app.store, source.id).await {
             Ok(true) => {}
-            Ok(false) => return,
+            Ok(false) => stop.cancel(),
             Err(error) => tracing::warn!(%error, "custody's switch couldn't be read"),
         }
     }

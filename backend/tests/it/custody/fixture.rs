@@ -13,9 +13,7 @@ use lapin::{
     },
     types::{AMQPValue, FieldTable, LongString},
 };
-use lazaret::state::App;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 /// See the module's head.
 pub(crate) struct Fixture {
@@ -255,55 +253,5 @@ impl Fixture {
             self.vhost.manage(reqwest::Method::DELETE, &format!("/api/connections/{name}"), None).await;
         }
         ours.len()
-    }
-
-    /// Another process of the installation, as far as leases and knowledge go.
-    pub(crate) fn process(&self, name: &str) -> App {
-        let mut config = (*self.app.app.config).clone();
-        config.process_name = name.to_owned();
-        App { config: config.into(), shutdown: CancellationToken::new(), ..self.app.app.clone() }
-    }
-
-    /// Holds up every commit of custody until it is dropped.
-    pub(crate) async fn hold_up(&self) -> sqlx::Transaction<'static, sqlx::Postgres> {
-        #[expect(clippy::disallowed_methods, reason = "the test's own lock")]
-        let mut lock = self.app.owner().begin().await.unwrap();
-        sqlx::query("LOCK TABLE payloads IN EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
-        lock
-    }
-
-    /// Waits until custody has a batch that it can't commit.
-    pub(crate) async fn is_held_up(&self) {
-        eventually("a batch waits for the lock", || async {
-            let waiting: bool = sqlx::query_scalar(
-                "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'payloads'::regclass)",
-            )
-            .fetch_one(self.app.owner())
-            .await
-            .unwrap();
-            waiting.then_some(())
-        })
-        .await;
-    }
-
-    pub(crate) async fn absorbed(&self) -> i64 {
-        sqlx::query_scalar("SELECT count(*) FROM absorptions").fetch_one(self.app.owner()).await.unwrap()
-    }
-
-    /// Registers another dead-letter queue of the virtual host, to be drained.
-    pub(crate) async fn also_drains(&self, name: &str) -> DeadLetterQueueId {
-        self.declare(name, table([header("x-queue-type", "quorum")])).await;
-        let id = uuid::Uuid::now_v7();
-        sqlx::query(
-            "INSERT INTO dead_letter_queues (id, broker_id, vhost, name, custody, state) VALUES ($1, $2, $3, $4, 'drain', 'waiting')",
-        )
-        .bind(id)
-        .bind(self.broker)
-        .bind(&self.vhost.name)
-        .bind(name)
-        .execute(self.app.owner())
-        .await
-        .unwrap();
-        DeadLetterQueueId(id)
     }
 }

@@ -4,20 +4,54 @@ use super::{Fixture, job};
 use crate::harness::{TestApp, eventually};
 use domain::api::QuarantineRow;
 use lapin::options::QueueDeleteOptions;
-use lazaret::workers;
+use lazaret::{state::App, workers};
 use std::collections::HashMap;
+use tokio_util::sync::CancellationToken;
 
-pub(super) fn flagged(rows: &[QuarantineRow]) -> usize {
+/// Another process of the installation, as far as leases and knowledge go.
+fn process(fixture: &Fixture, name: &str) -> App {
+    let mut config = (*fixture.app.app.config).clone();
+    config.process_name = name.to_owned();
+    App { config: config.into(), shutdown: CancellationToken::new(), ..fixture.app.app.clone() }
+}
+
+/// Holds up every commit of custody until it is dropped.
+async fn hold_up(fixture: &Fixture) -> sqlx::Transaction<'static, sqlx::Postgres> {
+    #[expect(clippy::disallowed_methods, reason = "the test's own lock")]
+    let mut lock = fixture.app.owner().begin().await.unwrap();
+    sqlx::query("LOCK TABLE payloads IN EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    lock
+}
+
+/// Waits until custody has a batch that it can't commit.
+async fn is_held_up(fixture: &Fixture) {
+    eventually("a batch waits for the lock", || async {
+        let waiting: bool = sqlx::query_scalar(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'payloads'::regclass)",
+        )
+        .fetch_one(fixture.app.owner())
+        .await
+        .unwrap();
+        waiting.then_some(())
+    })
+    .await;
+}
+
+fn flagged(rows: &[QuarantineRow]) -> usize {
     rows.iter().filter(|row| row.possible_duplicate_of.is_some()).count()
+}
+
+async fn absorbed(fixture: &Fixture) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM absorptions").fetch_one(fixture.app.owner()).await.unwrap()
 }
 
 /// Lets these bodies die, cuts custody's connection before their ack, and lets custody go on; the rows, one a message.
 async fn cut_before_the_ack(fixture: &Fixture, bodies: &[&str]) -> Vec<QuarantineRow> {
-    let lock = fixture.hold_up().await;
+    let lock = hold_up(fixture).await;
     for body in bodies {
         fixture.die(job("cut"), body.as_bytes()).await;
     }
-    fixture.is_held_up().await;
+    is_held_up(fixture).await;
     let cut = eventually("custody's connection is listed", || async { Some(fixture.cut().await).filter(|n| *n > 0) });
     assert_eq!(cut.await, 1);
     let all = u32::try_from(bodies.len()).unwrap();
@@ -26,7 +60,7 @@ async fn cut_before_the_ack(fixture: &Fixture, bodies: &[&str]) -> Vec<Quarantin
     lock.rollback().await.unwrap();
     eventually("the queue is empty", || async { Some(fixture.ready().await).filter(|ready| *ready == 0) }).await;
     let rows = fixture.stored(i64::from(all)).await;
-    assert!(fixture.absorbed().await >= 1, "the batch whose ack was never sent came again");
+    assert!(absorbed(fixture).await >= 1, "the batch whose ack was never sent came again");
     fixture.is("draining").await;
     rows
 }
@@ -50,20 +84,20 @@ async fn equal_twins_are_absorbed_one_for_one() {
 async fn a_process_that_dies_between_commit_and_ack_leaves_rows_that_say_they_may_be_double() {
     let fixture = Fixture::new().await;
     fixture.switch("drain").await;
-    let first = fixture.process("first");
+    let first = process(&fixture, "first");
     let mut duties = workers::start(&first);
     fixture.is("draining").await;
-    let lock = fixture.hold_up().await;
+    let lock = hold_up(&fixture).await;
     for i in 0..8 {
         fixture.die(job(&format!("j{i}")), format!("{i}").as_bytes()).await;
     }
-    fixture.is_held_up().await;
+    is_held_up(&fixture).await;
     // what runs in the database goes on, as after a kill; nothing of the process does
     duties.abort_all();
     while duties.join_next().await.is_some() {}
     eventually("the broker has them back", || async { Some(fixture.ready().await).filter(|ready| *ready == 8) }).await;
     lock.rollback().await.unwrap();
-    let second = fixture.process("second");
+    let second = process(&fixture, "second");
     let _duties = workers::start(&second);
     eventually("the queue is empty", || async {
         let there = fixture.total("").await >= 8 && fixture.ready().await == 0;
@@ -86,7 +120,7 @@ async fn a_process_that_dies_between_commit_and_ack_leaves_rows_that_say_they_ma
     for row in rows.iter().filter(|row| row.possible_duplicate_of.is_some()) {
         assert_eq!(by_id[&row.possible_duplicate_of.unwrap()].job_id, row.job_id);
     }
-    assert_eq!(fixture.absorbed().await, 0, "another process knows nothing of the first one's acks");
+    assert_eq!(absorbed(&fixture).await, 0, "another process knows nothing of the first one's acks");
     assert!(fixture.dead_letter_queue().await.lease_epoch >= 2);
     second.shutdown.cancel();
 }
@@ -176,7 +210,7 @@ async fn a_missing_queue_is_said_not_made_and_drained_once_it_is_back() {
 async fn a_stop_acknowledges_what_was_stored_and_another_process_goes_on_at_once() {
     let fixture = Fixture::new().await;
     fixture.switch("drain").await;
-    let first = fixture.process("first");
+    let first = process(&fixture, "first");
     let mut duties = workers::start(&first);
     fixture.is("draining").await;
     for i in 0..40 {
@@ -189,7 +223,7 @@ async fn a_stop_acknowledges_what_was_stored_and_another_process_goes_on_at_once
     let stored = fixture.total("").await;
     assert_eq!(fixture.dead_letter_queue().await.lease_owner, None, "the lease was given back");
     assert_eq!(i64::from(fixture.ready().await) + stored, 40, "each is stored and acknowledged, or on the queue");
-    let second = fixture.process("second");
+    let second = process(&fixture, "second");
     let _duties = workers::start(&second);
     let rows = fixture.stored(40).await;
     assert_eq!(flagged(&rows), 0);
