@@ -2,6 +2,7 @@
 // Reviewing works without scripts, so the reviewer approves without.
 import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { assertAccessible, hydrated, launch, logIn, open, windowFor } from "../support/browser.mjs";
 import { readJson, until } from "../support/api.mjs";
 import { stack } from "../support/stack.mjs";
@@ -114,7 +115,7 @@ test("a failed revision's messages go back as one proved canary, then the rest",
   const alone = mara.getByRole("button", { name: /^Approve plan …/ });
   assert.ok(await alone.isDisabled());
   const refused = await mara.request.post(`/api/v1${path}/approve`, {
-    headers: { Origin: stack.base_url, "Idempotency-Key": crypto.randomUUID(), "If-Match": `"${version}"` },
+    headers: { Origin: stack.base_url, "Idempotency-Key": randomUUID(), "If-Match": `"${version}"` },
     data: { plan_digest, comment: "I wrote it, so it is right." },
   });
   assert.equal(refused.status(), 403);
