@@ -12,3 +12,8 @@ REVOKE DELETE ON leases FROM lazaret_app;
 REVOKE UPDATE ON payloads FROM lazaret_app;
 
 CREATE INDEX quarantine_by_first_delivery ON quarantine (possible_duplicate_of) WHERE possible_duplicate_of IS NOT NULL;
+
+-- Names within a lane are escaped, so that no two queues share one.
+UPDATE cohorts SET lane = queues.broker_id || '/' || replace(replace(queues.vhost, '%', '%25'), '/', '%2F') || '/'
+    || replace(replace(substr(cohorts.lane, length(queues.broker_id || '/' || queues.vhost || '/') + 1), '%', '%25'), '/', '%2F')
+  FROM queues WHERE queues.id = cohorts.queue_id AND cohorts.lane IS NOT NULL;

@@ -101,8 +101,7 @@ pub async fn frozen(tx: &mut Tx, cohort: CohortId) -> Result<Vec<Candidate>> {
 /// # Errors
 /// The database's.
 pub async fn describe(tx: &mut Tx, cohort: CohortId, candidates: &[Candidate], strata: &[i32]) -> Result<()> {
-    let evidence: Vec<Uuid> = candidates.iter().map(|candidate| candidate.id.0).collect();
-    let jobs: Vec<Option<Vec<u8>>> = candidates.iter().map(|candidate| candidate.job_id.clone()).collect();
+    let (evidence, jobs) = columns(candidates);
     sqlx::query!(
         "UPDATE cohort_items AS item SET stratum = now.stratum, job_id = now.job_id
          FROM unnest($2::uuid[], $3::integer[], $4::bytea[]) AS now (quarantine_id, stratum, job_id)
@@ -124,8 +123,7 @@ pub async fn describe(tx: &mut Tx, cohort: CohortId, candidates: &[Candidate], s
 /// The database's.
 pub async fn freeze(tx: &mut Tx, cohort: CohortId, candidates: &[Candidate], strata: &[i32]) -> Result<()> {
     let item_ids: Vec<Uuid> = candidates.iter().map(|_| new_id()).collect();
-    let evidence: Vec<Uuid> = candidates.iter().map(|candidate| candidate.id.0).collect();
-    let jobs: Vec<Option<Vec<u8>>> = candidates.iter().map(|candidate| candidate.job_id.clone()).collect();
+    let (evidence, jobs) = columns(candidates);
     sqlx::query!(
         r#"INSERT INTO cohort_items (id, cohort_id, quarantine_id, position, stratum, job_id)
          SELECT item.id, $1, item.quarantine_id, (item.place - 1)::integer, item.stratum, item.job_id
@@ -140,4 +138,9 @@ pub async fn freeze(tx: &mut Tx, cohort: CohortId, candidates: &[Candidate], str
     .execute(&mut **tx)
     .await?;
     Ok(())
+}
+
+/// Each candidate's id and job, as two columns.
+fn columns(candidates: &[Candidate]) -> (Vec<Uuid>, Vec<Option<Vec<u8>>>) {
+    candidates.iter().map(|candidate| (candidate.id.0, candidate.job_id.clone())).unzip()
 }

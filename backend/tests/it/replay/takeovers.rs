@@ -63,18 +63,7 @@ async fn p12_what_the_dead_owner_left_is_in_doubt_and_never_goes_again() {
 /// The database goes away between the publish and the record of its answer: the same process may not guess either.
 #[tokio::test(flavor = "multi_thread")]
 async fn p12_answers_that_were_not_recorded_are_in_doubt_for_their_own_process_too() {
-    let mut rig = Rig::open().await;
-    let ids = rig.letters(8).await;
-    let ledger = rig.worker().await;
-    let mut plan = rig.plan(&ids);
-    plan["expansion"]["start_per_s"] = json!(5);
-    plan["expansion"]["max_per_s"] = json!(5);
-    let cohort = rig.approved(plan).await;
-    rig.passed(cohort).await;
-    rig.act(cohort, "expand").await;
-    while rig.count(cohort, ItemState::Scheduled).await > 5 {
-        rig.step().await;
-    }
+    let (mut rig, cohort, ledger) = Rig::under_way(8).await;
     let lost = "UPDATE cohort_items SET state = 'publishing', confirmed_at = NULL WHERE id =
                   (SELECT id FROM cohort_items WHERE NOT canary AND published_at IS NOT NULL ORDER BY published_at DESC LIMIT 1)";
     rig.ward.sql(lost).await;
