@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
 use super::source_hash::source_hash;
@@ -43,7 +43,9 @@ fn release(run: &Arc<Run>) -> Result<PathBuf> {
     let checkout = run.checkout();
     let site = checkout.target("site");
     let toolchain = Toolchain::find(run)?;
-    let key = source_hash(checkout.root(), &SOURCES, &[&toolchain.version(run)?])?;
+    let compiler = toolchain.version(run)?;
+    let key_now = || source_hash(checkout.root(), &SOURCES, &[&compiler]);
+    let key = key_now()?;
     if fs::read_to_string(site.join(NAME)).is_ok_and(|built| built == key) {
         return Ok(site);
     }
@@ -57,6 +59,8 @@ fn release(run: &Arc<Run>) -> Result<PathBuf> {
         say::step("browser bundle (release)", || {
             let partial = cache.join("partial");
             make(run, toolchain, RELEASE, &partial)?;
+            // Else the cache would give other sources' bundle to every later build of these.
+            ensure!(key_now()? == key, "the sources changed while the browser bundle was built: build it again");
             for (file, sizes) in compressed(&partial.join("pkg"))? {
                 let compress::Sizes { raw, gzip, brotli } = sizes;
                 say::line(format!("          {file}: {raw} bytes, gzip {gzip}, brotli {brotli}"));
