@@ -1,6 +1,6 @@
 //! Items by the redrive id that their message carries.
 
-use super::{Tx, audit};
+use super::{Tx, audit, cohorts};
 use crate::{actor::Actor, error::Result};
 use domain::{
     ids::{AppName, CohortId, EventId, ItemId, QuarantineId, RedriveId},
@@ -97,14 +97,7 @@ pub async fn redrive_id_reused(tx: &mut Tx, item: Item, seen: serde_json::Value)
         .after(seen)
         .because("one redrive id is on two messages");
     audit::done(tx, &Actor::system(), entry).await?;
-    sqlx::query!(
-        "UPDATE cohorts SET published_twice = true, version = version + 1 WHERE id = $1 AND NOT published_twice",
-        item.cohort.0
-    )
-    .execute(&mut **tx)
-    .await?;
-    super::notify(tx, "cohorts", Some(item.cohort.0)).await?;
-    Ok(())
+    cohorts::flag_published_twice(tx, item.cohort).await
 }
 
 /// Writes when a worker first said that an item's job ended.

@@ -292,6 +292,21 @@ fn lane_states() -> Vec<String> {
     CohortState::ALL.iter().filter(|state| state.holds_lane()).map(ToString::to_string).collect()
 }
 
+/// Marks a cohort for good: something that it published may be there twice.
+///
+/// # Errors
+/// The database's.
+pub async fn flag_published_twice(tx: &mut Tx, cohort: CohortId) -> Result<()> {
+    sqlx::query!(
+        "UPDATE cohorts SET published_twice = true, version = version + 1 WHERE id = $1 AND NOT published_twice",
+        cohort.0
+    )
+    .execute(&mut **tx)
+    .await?;
+    super::notify(tx, "cohorts", Some(cohort.0)).await?;
+    Ok(())
+}
+
 /// Releases every claim of a cohort; its dead letters' dispositions follow.
 async fn release_claims(tx: &mut Tx, cohort: CohortId) -> Result<()> {
     sqlx::query!("DELETE FROM message_claims WHERE cohort_id = $1", cohort.0).execute(&mut **tx).await?;

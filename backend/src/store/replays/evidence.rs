@@ -6,7 +6,10 @@ use crate::{
     error::Result,
     store::{
         Tx, audit,
-        cohorts::items::{self, Step},
+        cohorts::{
+            self,
+            items::{self, Step},
+        },
     },
 };
 use domain::{
@@ -222,12 +225,7 @@ pub async fn published_twice(tx: &mut Tx, cohort: CohortId, item: ItemId) -> Res
     let entry = audit::Entry::new(Action::PublishedTwice, "item", item)
         .because("its redrive id turned up, though it was said not to have reached a queue");
     audit::done(tx, &Actor::system(), entry).await?;
-    sqlx::query!(
-        "UPDATE cohorts SET published_twice = true, version = version + 1 WHERE id = $1 AND NOT published_twice",
-        cohort.0
-    )
-    .execute(&mut **tx)
-    .await?;
+    cohorts::flag_published_twice(tx, cohort).await?;
     let quarantine: uuid::Uuid = sqlx::query_scalar!(
         "UPDATE cohort_items SET state_reason = 'published_twice' WHERE id = $1 RETURNING quarantine_id",
         item.0
@@ -247,7 +245,5 @@ pub async fn published_twice(tx: &mut Tx, cohort: CohortId, item: ItemId) -> Res
     let step =
         Step::new("event", "an earlier redrive that was called not published arrived").because("published_twice");
     items::move_items(tx, &elsewhere, &[ItemState::Scheduled], ItemState::Refused, step).await?;
-    items::project_items(tx, &[item]).await?;
-    crate::store::notify(tx, "cohorts", Some(cohort.0)).await?;
-    Ok(())
+    items::project_items(tx, &[item]).await
 }
