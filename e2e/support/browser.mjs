@@ -36,9 +36,9 @@ export async function windowFor(browser, options = {}) {
   return { context, page, faults };
 }
 
-/** Logs in by the form and waits for Watch. */
-export async function logIn(page, username) {
-  const user = stack.users.find((candidate) => candidate.username === username);
+/** Logs in by the form and waits for Watch; a password names somebody whom the stack doesn't know of. */
+export async function logIn(page, username, password) {
+  const user = password ? { password } : stack.users.find((candidate) => candidate.username === username);
   assert.ok(user, `the stack has no user ${username}`);
   await page.goto("/login");
   await page.getByLabel("Name", { exact: true }).fill(username);

@@ -2,14 +2,14 @@
 // Reviewing works without scripts, so the reviewer approves without.
 import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
 import { assertAccessible, hydrated, launch, logIn, open, windowFor } from "../support/browser.mjs";
-import { readJson, until } from "../support/api.mjs";
+import { readJson, tryAct, until } from "../support/api.mjs";
 import { stack } from "../support/stack.mjs";
 
 const FAILURE = "amount_rejected";
 const MENDED = "2026.12.2";
-const ENOUGH = 12;
+// at two a second there is time to pause
+const ENOUGH = 16;
 
 let browser;
 before(async () => {
@@ -83,9 +83,9 @@ test("a failed revision's messages go back as one proved canary, then the rest",
   await expectation.getByLabel("pointer", { exact: true }).check();
   await mara.getByLabel("Start", { exact: true }).fill("2");
   await mara.getByLabel("At most", { exact: true }).fill("8");
-  const save = async () => {
-    await mara.getByRole("button", { name: "Save the draft" }).click();
-    await mara.getByRole("status").filter({ hasText: "saved;" }).waitFor();
+  const save = async (page = mara) => {
+    await page.getByRole("button", { name: "Save the draft" }).click();
+    await page.getByRole("status").filter({ hasText: "saved;" }).waitFor();
   };
   await save();
   for (const warning of await mara.getByLabel(/^I accept/).all()) {
@@ -93,6 +93,15 @@ test("a failed revision's messages go back as one proved canary, then the rest",
     await save();
   }
   await bothThemes(mara, "the draft");
+
+  // a second author lowers the cap: she is an approver too, and from now on not this plan's
+  const { context: iness, page: ines, faults: inessFaults } = await windowFor(browser);
+  await logIn(ines, "ines");
+  await open(ines, path);
+  await ines.getByLabel("At most", { exact: true }).fill("2");
+  await save(ines);
+  assert.equal((await cohort()).draft.expansion.max_per_s, 2);
+  await open(mara, path);
 
   // nobody may ask for a canary whose payload nobody has opened
   const submit = mara.getByRole("button", { name: "Submit for review…" });
@@ -110,28 +119,34 @@ test("a failed revision's messages go back as one proved canary, then the rest",
   await answer(mara, { reason: "one canary first", press: "Submit for review" });
   await badge(mara, "in review");
 
-  // alone she is refused: the page says why, and so does the server
-  const { plan_digest, version } = await cohort();
-  const alone = mara.getByRole("button", { name: /^Approve plan …/ });
-  assert.ok(await alone.isDisabled());
-  const refused = await mara.request.post(`/api/v1${path}/approve`, {
-    headers: { Origin: stack.base_url, "Idempotency-Key": randomUUID(), "If-Match": `"${version}"` },
-    data: { plan_digest, comment: "I wrote it, so it is right." },
-  });
-  assert.equal(refused.status(), 403);
-  assert.equal((await refused.json()).code, "missing_permission");
-  assert.equal((await cohort()).state, "in_review");
-  await bothThemes(mara, "the review, as its author");
+  // neither author may approve: mara has no role for it, and four eyes forbid ines, who has; page and server agree
+  await open(ines, path);
+  for (const [page, status, code] of [[mara, 403, "missing_permission"], [ines, 409, "self_approval"]]) {
+    assert.ok(await page.getByRole("button", { name: /^Approve plan …/ }).isDisabled(), code);
+    const { acts } = await readJson(page, path);
+    const { allowed, reason, detail } = acts.find(({ command }) => command === "approve");
+    assert.deepEqual([allowed, reason], [false, code]);
+    await page.getByText(detail).first().waitFor();
+    const { plan_digest, version } = await cohort();
+    const approval = { plan_digest, comment: "I wrote it, so it is right." };
+    const refused = await tryAct(page, "POST", `${path}/approve`, approval, version);
+    assert.equal(refused.status(), status);
+    assert.equal((await refused.json()).code, code);
+    assert.equal((await cohort()).state, "in_review");
+  }
+  await bothThemes(ines, "the review, as its author");
+  assert.deepEqual(inessFaults, []);
+  await iness.close();
 
   // a colleague reads it and approves, in a browser that runs no scripts
   const { context: jons, page: jon } = await windowFor(browser, { javaScriptEnabled: false });
   await logIn(jon, "jon");
   await jon.goto(path);
-  await jon.getByLabel("Comment").fill("one first, then at most 8 a second");
+  await jon.getByLabel("Comment").fill("one first, then at most 2 a second");
   await jon.getByLabel(/^Type/).fill(String(size + 1));
   await jon.getByRole("button", { name: /^Approve plan …/ }).click();
   await jon.getByRole("alert").filter({ hasText: "count" }).waitFor();
-  await jon.getByLabel("Comment").fill("one first, then at most 8 a second");
+  await jon.getByLabel("Comment").fill("one first, then at most 2 a second");
   await jon.getByLabel(/^Type/).fill(String(size));
   await jon.getByRole("button", { name: /^Approve plan …/ }).click();
   await jon.locator(".page-head .title").getByText("approved").waitFor();
@@ -153,6 +168,21 @@ test("a failed revision's messages go back as one proved canary, then the rest",
   await expand.getByLabel("Reason").fill("the canary passed");
   assert.ok(await expand.getByRole("button", { name: /^Expand/ }).isDisabled(), "not before the count is typed");
   await answer(mara, { reason: "the canary passed", count: size - 1, press: /^Expand/ });
+
+  // she stops it half-way: what has gone stays gone, nothing more goes, and she lets it go on
+  await mara.getByRole("button", { name: /^Pause: \d+ stay held…/ }).click();
+  await answer(mara, { reason: "is the downstream well?", press: /^Pause/ });
+  await badge(mara, "paused");
+  const waiting = ({ counts }) => counts.filter(({ state }) => state === "held" || state === "scheduled").reduce((sum, { count }) => sum + count, 0);
+  const paused = await cohort();
+  assert.ok(waiting(paused) > 0 && waiting(paused) < size - 1, `paused half-way: ${JSON.stringify(paused.counts)}`);
+  await bothThemes(mara, "the paused cohort");
+  const resume = mara.getByRole("button", { name: /^Resume: \d+ left…/ });
+  await resume.waitFor();
+  const left = waiting(await cohort());
+  assert.equal(left, waiting(paused), "nothing went while it was paused");
+  await resume.click();
+  await answer(mara, { reason: "it is well", count: left > 1 ? left : undefined, press: /^Resume/ });
   await badge(mara, "completed");
   await bothThemes(mara, "the completed cohort");
   const { counts } = await cohort();
@@ -167,7 +197,7 @@ test("a failed revision's messages go back as one proved canary, then the rest",
   const { context: adas, page: ada, faults: adasFaults } = await windowFor(browser);
   await logIn(ada, "ada");
   await open(ada, `/audit?subject=${path.split("/").at(-1)}`);
-  for (const act of ["cohort.create", "cohort.submit", "cohort.approve", "cohort.start_canary", "cohort.expand"]) {
+  for (const act of ["cohort.create", "cohort.edit", "cohort.submit", "cohort.approve", "cohort.start_canary", "cohort.expand", "cohort.pause", "cohort.resume"]) {
     await ada.getByRole("row").filter({ hasText: act }).first().waitFor();
   }
   assert.deepEqual(adasFaults, []);
