@@ -30,6 +30,12 @@ impl Clock {
         }
     }
 
+    /// One that a test sets.
+    #[cfg(test)]
+    pub(crate) const fn of(now: RwSignal<OffsetDateTime>) -> Self {
+        Self(now)
+    }
+
     /// Now, tracked.
     pub(crate) fn now(self) -> OffsetDateTime {
         self.0.get()

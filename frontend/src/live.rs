@@ -1,5 +1,10 @@
-//! Live pages: one stream of "changed" notes per window; what is shown is read again when its topic changed.
+//! Live pages: one stream of "changed" notes per window; what is shown is read again when its topic changed. A page is
+//! live only while its stream is open *and* what it shows could be read: either failure is told, with the age.
 
+use crate::{
+    api::Answer,
+    clock::{Clock, use_clock},
+};
 use leptos::prelude::*;
 use time::OffsetDateTime;
 
@@ -45,24 +50,45 @@ pub(crate) enum Connection {
     },
 }
 
-/// The stream of this window.
+/// The stream of this window, and which readings failed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Live {
     /// How the stream is.
     pub(crate) connection: RwSignal<Connection>,
     ticks: [RwSignal<u32>; 5],
+    blind: RwSignal<Vec<Blind>>,
+    next_reader: StoredValue<usize>,
+}
+
+/// A reading that failed: what it shows is as of then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Blind {
+    reader: usize,
+    as_of: OffsetDateTime,
+    why: String,
 }
 
 impl Live {
-    /// Makes the stream available to every page, and opens it in the browser.
-    pub(crate) fn provide() {
-        let live = Self {
+    fn new() -> Self {
+        Self {
             connection: RwSignal::new(Connection::Connecting),
             ticks: std::array::from_fn(|_| RwSignal::new(0)),
-        };
+            blind: RwSignal::new(Vec::new()),
+            next_reader: StoredValue::new(0),
+        }
+    }
+
+    /// Makes the stream available to every page, and opens it in the browser.
+    pub(crate) fn provide() {
+        let live = Self::new();
         provide_context(live);
         #[cfg(feature = "hydrate")]
         stream::open(live);
+    }
+
+    /// Since when something on the page couldn't be read again, and why.
+    pub(crate) fn blind(self) -> Option<(OffsetDateTime, String)> {
+        self.blind.with(|blind| blind.iter().min_by_key(|one| one.as_of).map(|one| (one.as_of, one.why.clone())))
     }
 
     /// Rises whenever one of the topics changed.
@@ -73,10 +99,72 @@ impl Live {
 
 /// The stream of this window.
 pub(crate) fn use_live() -> Live {
-    use_context::<Live>().unwrap_or_else(|| Live {
-        connection: RwSignal::new(Connection::Connecting),
-        ticks: std::array::from_fn(|_| RwSignal::new(0)),
-    })
+    use_context::<Live>().unwrap_or_else(Live::new)
+}
+
+/// Something that a page reads again and again; the frame tells while its last try failed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader {
+    live: Live,
+    clock: Clock,
+    id: usize,
+    as_of: RwSignal<OffsetDateTime>,
+}
+
+impl Reader {
+    /// What is shown is as of now: the page was rendered with it.
+    pub(crate) fn new() -> Self {
+        let (live, clock) = (use_live(), use_clock());
+        let id = live.next_reader.get_value();
+        live.next_reader.set_value(id + 1);
+        let reader = Self { live, clock, id, as_of: RwSignal::new(clock.now_untracked()) };
+        on_cleanup(move || reader.forget());
+        reader
+    }
+
+    /// Reads, and hands over what was read while the page that asked is still there.
+    pub(crate) fn read<T: 'static>(
+        self,
+        answer: impl Future<Output = Answer<T>> + 'static,
+        take: impl FnOnce(T) + 'static,
+    ) {
+        leptos::task::spawn_local(async move {
+            let answer = answer.await;
+            let failed = answer.as_ref().err().map(|problem| problem.detail.as_str());
+            let told = self.told(failed);
+            if let (true, Ok(fresh)) = (told, answer) {
+                take(fresh);
+            }
+        });
+    }
+
+    /// Notes how a try went; whether the page that asked is still there.
+    pub(crate) fn told(self, failed: Option<&str>) -> bool {
+        let Some(as_of) = self.as_of.try_get_untracked() else { return false };
+        match failed {
+            Some(why) => {
+                let blind = Blind { reader: self.id, as_of, why: why.to_owned() };
+                if self.live.blind.with_untracked(|all| !all.contains(&blind)) {
+                    self.live.blind.update(|all| {
+                        all.retain(|one| one.reader != self.id);
+                        all.push(blind);
+                    });
+                }
+            }
+            None => {
+                self.as_of.set(self.clock.now_untracked());
+                self.forget();
+            }
+        }
+        true
+    }
+
+    fn forget(self) {
+        let listed = self.live.blind.try_with_untracked(|all| all.iter().any(|one| one.reader == self.id));
+        if listed == Some(true) {
+            self.live.blind.update(|all| all.retain(|one| one.reader != self.id));
+        }
+    }
 }
 
 /// Calls `read` whenever one of the topics changed. It isn't called for what the page starts with.
@@ -92,18 +180,16 @@ pub(crate) fn on_change(topics: &'static [Topic], read: impl Fn() + 'static) {
 }
 
 /// Keeps `value` fresh: when one of the topics changed, what `read` answers takes its place. A failed read leaves the
-/// last value; the live indicator tells of a lost connection.
+/// last value, and the frame tells how old it is.
 pub(crate) fn keep_fresh<T, F>(value: RwSignal<T>, topics: &'static [Topic], read: impl Fn() -> F + 'static)
 where
     T: Clone + PartialEq + Send + Sync + 'static,
-    F: Future<Output = crate::api::Answer<T>> + 'static,
+    F: Future<Output = Answer<T>> + 'static,
 {
+    let reader = Reader::new();
     on_change(topics, move || {
-        let answer = read();
-        leptos::task::spawn_local(async move {
-            if let Ok(fresh) = answer.await
-                && value.try_get_untracked().is_some_and(|shown| shown != fresh)
-            {
+        reader.read(read(), move |fresh| {
+            if value.try_get_untracked().is_some_and(|shown| shown != fresh) {
                 value.try_set(fresh);
             }
         });
@@ -126,6 +212,12 @@ mod stream {
 
     /// A burst of notes is one read: they are gathered for this long.
     const GATHER: Duration = Duration::from_millis(250);
+
+    /// What couldn't be read is tried again this often.
+    const AGAIN: Duration = Duration::from_secs(5);
+
+    /// A stream that hasn't opened by then is lost.
+    const OPENS_WITHIN: Duration = Duration::from_secs(5);
 
     pub(super) fn open(live: Live) {
         let topics = Topic::ALL.map(|topic| format!("topics={}", topic.as_str())).join("&");
@@ -173,6 +265,25 @@ mod stream {
         let UseEventSourceReturn { ready_state, .. } =
             use_event_source_with_options::<Changed, JsonSerdeCodec>(format!("/api/v1/stream?{topics}"), options);
         let clock = use_clock();
+        let rendered = clock.now_untracked();
+        set_timeout(
+            move || {
+                if live.connection.try_get_untracked() == Some(Connection::Connecting) {
+                    live.connection.set(Connection::Lost { since: rendered });
+                }
+            },
+            OPENS_WITHIN,
+        );
+        if let Ok(timer) = set_interval_with_handle(
+            move || {
+                if live.blind.try_with_untracked(|blind| !blind.is_empty()) == Some(true) {
+                    mark([true; 5]);
+                }
+            },
+            AGAIN,
+        ) {
+            on_cleanup(move || timer.clear());
+        }
         Effect::new(move |_| {
             use leptos_use_event_source::ConnectionReadyState as State;
             match ready_state.get() {
@@ -188,6 +299,60 @@ mod stream {
                     }
                 }
             }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use time::{Duration, macros::datetime};
+
+    const START: OffsetDateTime = datetime!(2026-12-02 03:00:00 UTC);
+
+    fn page() -> (Live, RwSignal<OffsetDateTime>) {
+        let (live, now) = (Live::new(), RwSignal::new(START));
+        provide_context(live);
+        provide_context(Clock::of(now));
+        (live, now)
+    }
+
+    #[test]
+    fn the_page_is_blind_since_the_oldest_reading_that_failed() {
+        Owner::new().with(|| {
+            let (live, now) = page();
+            let (one, other) = (Reader::new(), Reader::new());
+            let after = |seconds| now.set(START + Duration::seconds(seconds));
+            assert_eq!(live.blind(), None);
+
+            after(9);
+            one.told(None);
+            after(10);
+            one.told(Some("no database"));
+            assert_eq!(live.blind(), Some((START + Duration::seconds(9), "no database".to_owned())));
+            other.told(Some("no answer"));
+            assert_eq!(live.blind(), Some((START, "no answer".to_owned())), "it was never read since the rendering");
+
+            other.told(None);
+            one.told(Some("no database"));
+            assert_eq!(live.blind().map(|(as_of, _)| as_of), Some(START + Duration::seconds(9)));
+            one.told(None);
+            assert_eq!(live.blind(), None);
+        });
+    }
+
+    #[test]
+    fn a_reading_that_left_the_page_is_not_missed() {
+        Owner::new().with(|| {
+            let (live, _) = page();
+            let part = Owner::new();
+            let reader = part.with(Reader::new);
+            reader.told(Some("no answer"));
+            assert!(live.blind().is_some());
+            part.cleanup();
+            assert_eq!(live.blind(), None);
+            assert!(!reader.told(Some("late")), "nobody is there to be told");
+            assert_eq!(live.blind(), None);
         });
     }
 }

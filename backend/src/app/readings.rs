@@ -48,6 +48,7 @@ pub fn of(
             .iter()
             .map(|(class, count)| ClassRate { error_class: class.clone(), per_s: Thousandths(count * 1_000 / 60) })
             .collect(),
+        retries_by_class_reason: silent.filter(|_| events.failures.is_empty()).map(str::to_owned),
         consuming_versions_reason: events.versions.is_empty().then(|| silent.unwrap_or("no_samples").to_owned()),
         consuming_versions: events.versions.clone(),
     }

@@ -156,6 +156,8 @@ wire! {
         pub arrival_per_s: Reading,
         /// Failed attempts per second, by error class.
         pub retries_by_class: Vec<ClassRate>,
+        /// Why `retries_by_class` is unknown, where it is: without it, none is known to have failed.
+        pub retries_by_class_reason: Option<String>,
         /// Worker versions that began an attempt in the last minute.
         pub consuming_versions: Vec<String>,
         /// Why `consuming_versions` is unknown, where it is.

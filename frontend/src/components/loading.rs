@@ -3,7 +3,7 @@
 use super::{Icon, icon, problem_page};
 use crate::{
     api::Answer,
-    live::{Topic, on_change},
+    live::{Reader, Topic, on_change},
 };
 use leptos::prelude::*;
 
@@ -68,6 +68,7 @@ pub(crate) fn empty(glyph: Icon, heading: &'static str, text: impl IntoView, act
 pub(crate) struct Beside<T: Send + Sync + 'static> {
     answer: RwSignal<Option<Answer<T>>>,
     known: Memo<Option<bool>>,
+    reader: Reader,
 }
 
 impl<T: Send + Sync + 'static> Clone for Beside<T> {
@@ -91,7 +92,7 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Beside<T> {
         let missing = first.is_none();
         let answer = RwSignal::new(first);
         let known = Memo::new(move |_| answer.with(|answer| answer.as_ref().map(Result::is_ok)));
-        let beside = Self { answer, known };
+        let beside = Self { answer, known, reader: Reader::new() };
         let again = {
             let read = read.clone();
             move || beside.take(read())
@@ -103,18 +104,26 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Beside<T> {
         beside
     }
 
-    /// Puts the answer in its place, when it comes; a failure doesn't hide what is shown already.
+    /// Puts the answer in its place, when it comes; a failure doesn't hide what is shown already: the frame tells of it.
     pub(crate) fn take(self, reading: impl Future<Output = Answer<T>> + 'static) {
-        leptos::task::spawn_local(async move {
-            let fresh = reading.await;
-            let shown = self.answer.try_with_untracked(|shown| match (shown, &fresh) {
+        let answer = self.answer;
+        let put = move |fresh: Answer<T>| {
+            let differs = answer.try_with_untracked(|shown| match (shown, &fresh) {
                 (Some(Ok(_)), Err(_)) => false,
                 (shown, _) => shown.as_ref() != Some(&fresh),
             });
-            if shown == Some(true) {
-                self.answer.set(Some(fresh));
+            if differs == Some(true) {
+                answer.set(Some(fresh));
             }
-        });
+        };
+        let reading = async move {
+            let fresh = reading.await;
+            if let Err(problem) = &fresh {
+                put(Err(problem.clone()));
+            }
+            fresh
+        };
+        self.reader.read(reading, move |fresh| put(Ok(fresh)));
     }
 
     /// Shows it. `view` is made once; what changes later goes through its signal.

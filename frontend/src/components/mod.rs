@@ -17,7 +17,7 @@ pub(crate) use held_list::{HeldList, NewRows};
 pub(crate) use icon::{Icon, icon, toned, wordmark};
 pub(crate) use id::{copy, id_link};
 pub(crate) use loading::{Beside, empty, loaded};
-pub(crate) use number::{none, num, optional, reading};
+pub(crate) use number::{none, num, optional, reading, unknown};
 pub(crate) use problem::{banner, problem_page, set_status};
 pub(crate) use state::{Badge, state, tag};
 pub(crate) use when::{ago, when, when_ago};

@@ -47,6 +47,12 @@ pub(crate) fn reading(reading: &Reading, unit: &'static str) -> AnyView {
     }
 }
 
+/// What a feed or an interface doesn't tell: the dash, with the reason's code in words.
+pub(crate) fn unknown(reason: &str) -> AnyView {
+    let (short, long) = why_unknown(Some(reason));
+    none(short, long)
+}
+
 /// A reading's reason, short and in a sentence.
 fn why_unknown(reason: Option<&str>) -> (String, String) {
     let (short, long) = match reason {

@@ -1,9 +1,10 @@
 //! The freeze: the switch in the top bar, and the loudest thing on the page while one is on.
 
-use super::{Frozen, use_me};
+use super::use_me;
 use crate::{
-    api::{Acting, Method, act, get},
+    api::{Acting, Answer, Method, act, get},
     components::{ActButton, ActDialog, Answered, Asked, Icon, Outcome, icon, use_hydrated, when_ago},
+    live::{Reader, Topic, on_change},
 };
 use domain::{
     api::{Freeze, FreezeResult, Freezes, Reason},
@@ -43,9 +44,37 @@ impl Scope {
     }
 }
 
+/// Every switch that is on, kept fresh; `None` while it isn't known: that isn't "off".
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frozen {
+    switches: RwSignal<Option<Freezes>>,
+    reader: Reader,
+}
+
+impl Frozen {
+    /// Makes the switches known to every page.
+    pub(super) fn provide(first: Answer<Freezes>) {
+        let reader = Reader::new();
+        if let Err(problem) = &first {
+            reader.told(Some(&problem.detail));
+        }
+        let frozen = Self { switches: RwSignal::new(first.ok()), reader };
+        provide_context(frozen);
+        on_change(&[Topic::Freeze], move || frozen.reread());
+    }
+
+    fn reread(self) {
+        self.reader.read(get("/freeze"), move |fresh| {
+            if self.switches.with_untracked(|shown| shown.as_ref() != Some(&fresh)) {
+                self.switches.set(Some(fresh));
+            }
+        });
+    }
+}
+
 /// The switches that are on.
-pub(crate) fn use_frozen() -> RwSignal<Freezes> {
-    use_context::<Frozen>().map_or_else(|| RwSignal::new(Freezes { all: None, queues: Vec::new() }), |frozen| frozen.0)
+fn use_frozen() -> Frozen {
+    use_context::<Frozen>().unwrap_or_else(|| Frozen { switches: RwSignal::new(None), reader: Reader::new() })
 }
 
 /// The switch for every replay, in the top bar.
@@ -54,51 +83,72 @@ pub(crate) fn FreezeSwitch() -> impl IntoView {
     let frozen = use_frozen();
     let hydrated = use_hydrated();
     let open = RwSignal::new(false);
-    let on = Signal::derive(move || frozen.with(|frozen| frozen.all.is_some()));
-    let any = move || frozen.with(|frozen| frozen.all.is_some() || !frozen.queues.is_empty());
+    let on = Signal::derive(move || frozen.switches.with(|all| all.as_ref().is_some_and(|all| all.all.is_some())));
+    let pressed = move || {
+        frozen.switches.with(|known| match known {
+            Some(Freezes { all: None, queues }) if queues.is_empty() => "false",
+            Some(_) => "true",
+            None => "mixed",
+        })
+    };
     let lacks = use_me().and_then(|me| me.lacks(Permission::Stop));
     let lacks_lift = use_me().and_then(|me| me.lacks(Permission::Administer));
     let why_not = move || if on.get() { lacks_lift.clone() } else { lacks.clone() };
-    let word = move || {
-        frozen.with(|frozen| match (&frozen.all, frozen.queues.as_slice()) {
-            (Some(_), _) => "every queue".to_owned(),
-            (None, []) => "off".to_owned(),
-            (None, [one]) => one.queue.clone(),
-            (None, many) => format!("{} queues", many.len()),
-        })
-    };
+    let word = move || frozen.switches.with(covered);
     let title = why_not.clone();
     view! {
         <button
             class="freeze-switch"
             type="button"
-            aria-pressed=move || if any() { "true" } else { "false" }
+            aria-pressed=pressed
             title=title
             disabled=move || !hydrated.get() || why_not().is_some()
             on:click=move |_| open.set(true)
         >
             {icon(Icon::Flag)}
-            {move || if any() { "Frozen " } else { "Freeze " }}
+            {move || if pressed() == "true" { "Frozen " } else { "Freeze " }}
             <span class="why">{word}</span>
         </button>
         <FreezeDialog open scope=Scope::All lift=on />
     }
 }
 
-/// One bar for every switch that is on.
+/// What is frozen, in a word.
+fn covered(known: &Option<Freezes>) -> String {
+    let Some(Freezes { all, queues }) = known else { return "— unknown".to_owned() };
+    match (all, queues.as_slice()) {
+        (Some(_), _) => "every queue".to_owned(),
+        (None, []) => "off".to_owned(),
+        (None, [one]) => one.queue.clone(),
+        (None, many) => format!("{} queues", many.len()),
+    }
+}
+
+/// One bar for every switch that is on, or one that says that this isn't known.
 #[component]
 pub(crate) fn FrozenBars() -> impl IntoView {
     let frozen = use_frozen();
     move || {
-        frozen.with(|frozen| {
-            let all = frozen.all.clone().map(|freeze| (Scope::All, freeze));
-            let queues = frozen
-                .queues
+        frozen.switches.with(|known| {
+            let Some(Freezes { all, queues }) = known else { return unknown_bar() };
+            let all = all.clone().map(|freeze| (Scope::All, freeze));
+            let queues = queues
                 .iter()
                 .map(|one| (Scope::Queue { id: one.queue_id, name: one.queue.clone() }, one.freeze.clone()));
-            all.into_iter().chain(queues).map(|(scope, freeze)| view! { <FrozenBar scope freeze /> }).collect_view()
+            let bars = all.into_iter().chain(queues).map(|(scope, freeze)| view! { <FrozenBar scope freeze /> });
+            bars.collect_view().into_any()
         })
     }
+}
+
+fn unknown_bar() -> AnyView {
+    view! {
+        <div class="alarm" data-state="unknown" role="status">
+            <strong>{icon(Icon::Unknown)}"Freeze state unknown"</strong>
+            <span>"Whether replays are frozen couldn’t be read. Freezing is possible all the same."</span>
+        </div>
+    }
+    .into_any()
 }
 
 #[component]
@@ -159,9 +209,7 @@ pub(crate) fn FreezeDialog(
         );
         Box::pin(async move {
             let result = answer.await?;
-            if let Ok(now) = get::<Freezes>("/freeze").await {
-                frozen.set(now);
-            }
+            frozen.reread();
             Ok(if lifting { Outcome::Done } else { Outcome::Tell(contained(&result)) })
         }) as _
     };
@@ -198,4 +246,16 @@ fn contained(result: &FreezeResult) -> Vec<String> {
         lines.push(format!("Handed to the broker and unanswered, not recalled: {ids}."));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::covered;
+    use domain::api::Freezes;
+
+    #[test]
+    fn a_state_that_could_not_be_read_is_not_off() {
+        assert_eq!(covered(&Some(Freezes { all: None, queues: Vec::new() })), "off");
+        assert_eq!(covered(&None), "— unknown");
+    }
 }

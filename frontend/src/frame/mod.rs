@@ -6,17 +6,22 @@ mod topbar;
 
 use crate::{
     api::{Answer, get},
-    components::{Icon, icon, problem_page},
-    live::{Connection, Live, Topic, keep_fresh, use_live},
+    clock::use_clock,
+    components::{Icon, icon, problem_page, when},
+    live::{Connection, Live, use_live},
 };
 use domain::{
-    api::{Freezes, Session},
+    api::{Freezes, Session, Timestamp},
     vocabulary::Permission,
 };
 pub(crate) use freeze::{FreezeDialog, Scope};
 use leptos::prelude::*;
 use leptos_router::components::Outlet;
-use {freeze::FrozenBars, rail::Rail, topbar::TopBar};
+use {
+    freeze::{Frozen, FrozenBars},
+    rail::Rail,
+    topbar::TopBar,
+};
 
 /// Who reads this page.
 #[derive(Debug, Clone)]
@@ -43,10 +48,6 @@ pub(crate) fn use_me() -> Option<Me> {
     use_context::<Me>()
 }
 
-/// Every freeze switch that is on, kept fresh.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Frozen(pub(crate) RwSignal<Freezes>);
-
 type Known = (Answer<Session>, Answer<Freezes>);
 
 /// Rail, top bar and the page in it.
@@ -65,10 +66,7 @@ pub(crate) fn Frame() -> impl IntoView {
             {move || Suspend::new(async move {
                 let (session, freezes) = known.await;
                 match session {
-                    Ok(session) => {
-                        let none = Freezes { all: None, queues: Vec::new() };
-                        view! { <Framed session freezes=freezes.unwrap_or(none) /> }.into_any()
-                    }
+                    Ok(session) => view! { <Framed session freezes /> }.into_any(),
                     Err(problem) => {
                         view! { <main id="main" class="page">{problem_page(&problem)}</main> }.into_any()
                     }
@@ -79,12 +77,10 @@ pub(crate) fn Frame() -> impl IntoView {
 }
 
 #[component]
-fn Framed(session: Session, freezes: Freezes) -> impl IntoView {
+fn Framed(session: Session, freezes: Answer<Freezes>) -> impl IntoView {
     provide_context(Me(session));
     Live::provide();
-    let frozen = RwSignal::new(freezes);
-    provide_context(Frozen(frozen));
-    keep_fresh(frozen, &[Topic::Freeze], || get("/freeze"));
+    Frozen::provide(freezes);
     view! {
         <div class="frame">
             <Rail />
@@ -105,23 +101,26 @@ fn Framed(session: Session, freezes: Freezes) -> impl IntoView {
     }
 }
 
-/// Says that the page no longer follows, and since when.
+/// Says that the page no longer follows, or can't read what it follows, and since when.
 #[component]
 fn LostBar() -> impl IntoView {
     let live = use_live();
-    let clock = crate::clock::use_clock();
+    let clock = use_clock();
     // five seconds of grace: a restart behind a balancer isn't worth an alarm
-    let lost = Memo::new(move |_| match live.connection.get() {
-        Connection::Lost { since } if (clock.now() - since).whole_seconds() >= 5 => Some(since),
+    let lost = Memo::new(move |_| match (live.connection.get(), live.blind()) {
+        (Connection::Lost { since }, blind) if (clock.now() - since).whole_seconds() >= 5 => {
+            let since = blind.map_or(since, |(as_of, _)| as_of.min(since));
+            Some(("Connection lost", since, "It is tried again every two seconds.".to_owned()))
+        }
+        (_, Some((as_of, why))) => Some(("Not up to date", as_of, why)),
         _ => None,
     });
     move || {
-        lost.get().map(|since| {
-            let at = domain::api::Timestamp(since);
+        lost.get().map(|(heading, since, why)| {
             view! {
                 <div class="alarm" data-state="unknown" role="alert">
-                    <strong>{icon(Icon::Off)}"Connection lost"</strong>
-                    <span>"What you see is as of "{crate::components::when(at)}", and is tried again without end."</span>
+                    <strong>{icon(Icon::Off)}{heading}</strong>
+                    <span>"What you see is as of "{when(Timestamp(since))}". "{why}</span>
                     <span class="why">"Acts stay possible; the server judges each."</span>
                 </div>
             }

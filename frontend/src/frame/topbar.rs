@@ -16,15 +16,12 @@ pub(crate) fn TopBar() -> impl IntoView {
     let live = use_live();
     let hydrated = use_hydrated();
     let now = move || clock.now().format(format_description!("[hour]:[minute]:[second]")).unwrap_or_default();
-    let tone = move || match live.connection.get() {
-        Connection::Live => "well",
-        Connection::Connecting | Connection::Lost { .. } => "unknown",
-    };
-    let word = move || match live.connection.get() {
-        Connection::Live => "live",
-        Connection::Connecting => "not live yet",
-        Connection::Lost { .. } => "connection lost",
-    };
+    let standing = Memo::new(move |_| match (live.connection.get(), live.blind()) {
+        (Connection::Live, None) => ("well", "live"),
+        (Connection::Live, Some(_)) => ("unknown", "not up to date"),
+        (Connection::Connecting, _) => ("unknown", "not live yet"),
+        (Connection::Lost { .. }, _) => ("unknown", "connection lost"),
+    });
     let person = use_me().map(|me| {
         let roles = me.0.roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ");
         view! { <span class="person"><b>{me.0.user.username.clone()}</b><small>{roles}</small></span> }
@@ -33,7 +30,7 @@ pub(crate) fn TopBar() -> impl IntoView {
         <header class="topbar">
             {wordmark()}
             <div class="right">
-                <span class="live" data-state=tone><i></i>{word}</span>
+                <span class="live" data-state=move || standing.get().0><i></i>{move || standing.get().1}</span>
                 <FreezeSwitch />
                 <span class="clock"><time>{now}</time>" "<abbr title="All times are UTC">"UTC"</abbr></span>
                 <button class="copy theme" type="button" aria-label="Switch theme" disabled=move || !hydrated.get() on:click=|_| switch_theme()>

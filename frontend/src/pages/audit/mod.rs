@@ -4,7 +4,7 @@ use crate::{
     api::{get, query},
     components::{HeldList, Icon, NewRows, banner, copy, empty, fact, icon, loaded, none, state, use_hydrated, when},
     format,
-    live::{Topic, on_change},
+    live::{Reader, Topic, on_change},
 };
 use domain::{
     api::{AuditEntry, AuditResult, Page, Problem},
@@ -83,15 +83,13 @@ fn Log(filters: Filters, page: Page<AuditEntry>) -> impl IntoView {
     let busy = RwSignal::new(false);
     let failed = RwSignal::new(None::<Problem>);
     let hydrated = use_hydrated();
+    let reader = Reader::new();
     on_change(&[Topic::Audit], {
         let path = filters.path("");
         move || {
-            let answer = get::<Page<AuditEntry>>(&path);
-            leptos::task::spawn_local(async move {
-                if let Ok(page) = answer.await {
-                    total.try_set(page.total);
-                    list.offer(page.items, page.next_cursor);
-                }
+            reader.read(get::<Page<AuditEntry>>(&path), move |page| {
+                total.set(page.total);
+                list.offer(page.items, page.next_cursor);
             });
         }
     });

@@ -19,7 +19,7 @@ use crate::{
     api::get,
     components::{Icon, id_link, loaded, num, tag, when_ago},
     format,
-    live::{Topic, on_change},
+    live::{Reader, Topic, on_change},
     words,
 };
 use domain::{
@@ -37,7 +37,7 @@ use {
 
 /// The cohort that a page shows; acts put their answer here at once.
 #[derive(Clone, Copy)]
-pub(crate) struct Shown(RwSignal<Cohort>);
+pub(crate) struct Shown(RwSignal<Cohort>, Reader);
 
 impl Shown {
     fn get(self) -> Cohort {
@@ -63,12 +63,7 @@ impl Shown {
     /// Reads it again.
     fn reread(self) {
         let path = self.with_untracked(|cohort| format!("/cohorts/{}", cohort.row.id));
-        let answer = get::<Cohort>(&path);
-        leptos::task::spawn_local(async move {
-            if let Ok(fresh) = answer.await {
-                self.take(fresh);
-            }
-        });
+        self.1.read(get::<Cohort>(&path), move |fresh| self.take(fresh));
     }
 }
 
@@ -92,7 +87,7 @@ pub(crate) fn CohortPage() -> impl IntoView {
 fn CohortView(opened: Opened) -> impl IntoView {
     let id = opened.cohort.row.id;
     let title = format!("{} · Lazaret", opened.cohort.row.title);
-    let shown = Shown(RwSignal::new(opened.cohort.clone()));
+    let shown = Shown(RwSignal::new(opened.cohort.clone()), Reader::new());
     let parts = StoredValue::new(opened);
     on_change(&[Topic::Cohorts, Topic::Freeze], move || shown.reread());
     let query = use_query_map();

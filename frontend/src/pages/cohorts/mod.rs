@@ -4,7 +4,7 @@ use crate::{
     api::{get, query},
     components::{HeldList, Icon, NewRows, empty, loaded, none, num, when_ago},
     format,
-    live::{Topic, on_change},
+    live::{Reader, Topic, on_change},
     words,
 };
 use domain::{
@@ -38,16 +38,10 @@ pub(crate) fn CohortsPage() -> impl IntoView {
 #[component]
 fn Listing(state: String, page: Page<CohortRow>) -> impl IntoView {
     let list = HeldList::new(page.items, page.next_cursor, |row: &CohortRow| row.id);
+    let reader = Reader::new();
     on_change(&[Topic::Cohorts], {
         let path = path(&state);
-        move || {
-            let answer = get::<Page<CohortRow>>(&path);
-            leptos::task::spawn_local(async move {
-                if let Ok(page) = answer.await {
-                    list.offer(page.items, page.next_cursor);
-                }
-            });
-        }
+        move || reader.read(get::<Page<CohortRow>>(&path), move |page| list.offer(page.items, page.next_cursor))
     });
     let filters = std::iter::once(("", "all"))
         .chain(CohortState::ALL.iter().map(|state| (state.as_str(), words::cohort(*state).word)))

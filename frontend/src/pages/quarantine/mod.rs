@@ -9,7 +9,7 @@ use crate::{
     api::get,
     components::{HeldList, NewRows, loaded, num, problem_page},
     format,
-    live::{Topic, on_change},
+    live::{Reader, Topic, on_change},
 };
 use domain::{
     api::{Facet, Problem, QuarantinePage as Listed, QuarantineRow, Total},
@@ -41,6 +41,7 @@ struct View {
     picked: RwSignal<Picked>,
     failed: RwSignal<Option<Problem>>,
     busy: RwSignal<bool>,
+    reader: Reader,
 }
 
 /// The list.
@@ -70,6 +71,7 @@ fn Listing(filters: Memo<Filters>, page: Listed) -> impl IntoView {
         picked: RwSignal::new(Picked::Rows(BTreeSet::new())),
         failed: RwSignal::new(None),
         busy: RwSignal::new(false),
+        reader: Reader::new(),
     };
     Effect::new(move |before: Option<Filters>| {
         let now = view.filters.get();
@@ -137,11 +139,8 @@ impl View {
     /// Looks again: counts change in place, rows hold still.
     fn refresh(self) {
         let asked = self.filters.get_untracked();
-        let answer = get::<Listed>(&list_path(&asked));
-        leptos::task::spawn_local(async move {
-            if let Ok(page) = answer.await
-                && self.filters.try_get_untracked().as_ref() == Some(&asked)
-            {
+        self.reader.read(get::<Listed>(&list_path(&asked)), move |page| {
+            if self.filters.get_untracked() == asked {
                 self.total.set(page.total);
                 self.facets.set(page.facets);
                 self.list.offer(page.items, page.next_cursor);

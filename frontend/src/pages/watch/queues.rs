@@ -2,7 +2,7 @@
 
 use super::Watched;
 use crate::{
-    components::{ActButton, Badge, Icon, none, num, reading},
+    components::{ActButton, Badge, Icon, none, num, reading, unknown},
     format,
     frame::{FreezeDialog, Scope, use_me},
     words,
@@ -86,18 +86,17 @@ fn cells(queue: &Queue, dlq: Option<&DeadLetterQueue>) -> AnyView {
     let readings = &queue.readings;
     let held = format!("/quarantine?queue={}&state=held", queue.id);
     let limit = queue.slo.oldest_age_s.map(|limit| view! { <span class="dim">" / "{format::count(limit)}" s"</span> });
-    let retries = if readings.retries_by_class.is_empty() {
-        view! { <span class="dim">"none seen"</span> }.into_any()
-    } else {
-        readings
-            .retries_by_class
+    let retries = match (&readings.retries_by_class_reason, readings.retries_by_class.as_slice()) {
+        (Some(why), _) => unknown(why),
+        (None, []) => view! { <span class="dim">"none in a minute"</span> }.into_any(),
+        (None, classes) => classes
             .iter()
             .map(|class| view! { <span><code>{class.error_class.clone()}</code>" "<span class="num">{format::rate(class.per_s)}</span>" "</span> })
             .collect_view()
-            .into_any()
+            .into_any(),
     };
     let versions = match (&readings.consuming_versions_reason, readings.consuming_versions.as_slice()) {
-        (Some(why), _) => none(format::words(why), "Worker versions come from worker events.").into_any(),
+        (Some(why), _) => unknown(why),
         (None, []) => none("none in a minute", "No worker version began an attempt in the last minute.").into_any(),
         (None, versions) => view! { <code>{versions.join(", ")}</code> }.into_any(),
     };
