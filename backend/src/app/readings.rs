@@ -61,3 +61,22 @@ fn silence(events: &FromEvents) -> Option<&'static str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_feed_says_nothing_of_failures() {
+        let now = OffsetDateTime::UNIX_EPOCH + Duration::days(1);
+        let retries = |last_event_at, failures: Vec<(String, i64)>| {
+            let events = FromEvents { last_event_at, now: Some(now), failures, ..FromEvents::default() };
+            let readings = of(Err("no_management_api"), &events, now);
+            (readings.retries_by_class.len(), readings.retries_by_class_reason)
+        };
+        assert_eq!(retries(None, vec![]), (0, Some("no_event_feed".to_owned())));
+        assert_eq!(retries(Some(now - Duration::minutes(11)), vec![]), (0, Some("stale".to_owned())));
+        assert_eq!(retries(Some(now - Duration::minutes(9)), vec![]), (0, None), "a live feed: none failed");
+        assert_eq!(retries(Some(now), vec![("timeout".to_owned(), 6)]), (1, None));
+    }
+}
