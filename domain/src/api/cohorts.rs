@@ -198,8 +198,12 @@ wire! {
         pub title: String,
         /// Where it is.
         pub state: CohortState,
-        /// Why it is paused, or how it ended.
+        /// Why it is there: in the words of `state_by`, or Lazaret's own where that is null (then it may begin with a code).
         pub state_reason: Option<String>,
+        /// Since when it is there.
+        pub state_since: Timestamp,
+        /// Who put it there; `None` is Lazaret itself.
+        pub state_by: Option<UserRef>,
         /// Rises with each edit of the plan.
         pub revision: i64,
         /// Rises with every write; the ETag.
@@ -367,7 +371,7 @@ wire! {
         pub at: Timestamp,
         /// By whom; `None` is the system.
         pub by: Option<UserRef>,
-        /// Why.
+        /// Why: in the words of `by`, or Lazaret's own where that is null.
         pub reason: Option<String>,
     }
 

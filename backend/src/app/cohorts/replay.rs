@@ -102,7 +102,7 @@ pub async fn moves(tx: &mut Tx, cohort: &Cohort, command: CohortCommand) -> Resu
         CohortCommand::NextCanary => Some(1),
         CohortCommand::Resume if cohort.resumes_to != Some(CohortState::Expanding) => Some(1),
         CohortCommand::Expand | CohortCommand::Resume => {
-            Some(read::count_items(tx, cohort.id, &[ItemState::Scheduled]).await?)
+            Some(read::count_items(tx, cohort.id, &read::ItemFilter::in_state(ItemState::Scheduled)).await?)
         }
         _ => None,
     })

@@ -35,6 +35,10 @@ struct Filters {
     state: Vec<CohortState>,
     /// Of any of these queues.
     queue: Vec<QueueId>,
+    /// `true`: only those with an item in doubt; `false`: only those without.
+    in_doubt: Option<bool>,
+    /// `true`: only those whose message may have been published twice; `false`: only the others.
+    published_twice: Option<bool>,
     /// 1 to 200.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<i64>,
@@ -49,6 +53,9 @@ struct Filters {
 struct ItemFilters {
     /// In any of these states.
     state: Vec<ItemState>,
+    /// In this stratum, from 0.
+    #[param(minimum = 0)]
+    stratum: Option<i32>,
     /// 1 to 200.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<i64>,
@@ -93,7 +100,14 @@ async fn list(
 ) -> Answer<Json<Page<CohortRow>>> {
     let limit = limit(filters.limit)?;
     let after = filters.cursor.as_deref().map(from_cursor).transpose()?;
-    let filter = list::Filter { states: filters.state, queues: filters.queue, only: None, after };
+    let filter = list::Filter {
+        states: filters.state,
+        queues: filters.queue,
+        only: None,
+        in_doubt: filters.in_doubt,
+        published_twice: filters.published_twice,
+        after,
+    };
     let (items, value) = app
         .store
         .tx(move |tx| {
@@ -134,14 +148,14 @@ async fn items(
 ) -> Answer<Json<Page<CohortItem>>> {
     let limit = limit(filters.limit)?;
     let after = filters.cursor.as_deref().map(|cursor| cursor.parse::<i32>().map_err(|_| bad_cursor())).transpose()?;
-    let states = filters.state;
+    let filter = cohorts::read::ItemFilter { states: filters.state, stratum: filters.stratum };
     let (items, value) = app
         .store
         .tx(move |tx| {
             Box::pin(async move {
                 cohorts::load(&mut **tx, id).await?;
-                let items = cohorts::read::items(tx, id, &states, after, limit + 1).await?;
-                Ok((items, cohorts::read::count_items(tx, id, &states).await?))
+                let items = cohorts::read::items(tx, id, &filter, after, limit + 1).await?;
+                Ok((items, cohorts::read::count_items(tx, id, &filter).await?))
             })
         })
         .await?;

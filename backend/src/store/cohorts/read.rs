@@ -129,25 +129,47 @@ pub async fn preflight(db: &mut PgConnection, cohort: CohortId, revision: i64) -
     })
 }
 
-/// Items in the plan's order, after `after_position`, in any of `states` (empty is any); at most `limit`.
+/// Which items are read.
+#[derive(Debug, Clone, Default)]
+pub struct ItemFilter {
+    /// In any of these states; empty is any.
+    pub states: Vec<ItemState>,
+    /// In this stratum.
+    pub stratum: Option<i32>,
+}
+
+impl ItemFilter {
+    /// In this state.
+    #[must_use]
+    pub fn in_state(state: ItemState) -> Self {
+        Self { states: vec![state], stratum: None }
+    }
+
+    fn words(&self) -> Vec<String> {
+        self.states.iter().map(ToString::to_string).collect()
+    }
+}
+
+/// Items in the plan's order, after `after_position`; at most `limit`.
 ///
 /// # Errors
 /// The database's.
 pub async fn items(
     db: &mut PgConnection,
     cohort: CohortId,
-    states: &[ItemState],
+    filter: &ItemFilter,
     after_position: Option<i32>,
     limit: i64,
 ) -> Result<Vec<CohortItem>> {
-    let words: Vec<String> = states.iter().map(ToString::to_string).collect();
     let rows = sqlx::query!(
         "SELECT id, quarantine_id, position, stratum, job_id, canary, state, state_reason, redrive_id, epoch, published_at, confirmed_at
          FROM cohort_items
-         WHERE cohort_id = $1 AND (cardinality($2::text[]) = 0 OR state = ANY($2)) AND ($3::integer IS NULL OR position > $3)
-         ORDER BY position LIMIT $4",
+         WHERE cohort_id = $1 AND (cardinality($2::text[]) = 0 OR state = ANY($2)) AND ($3::integer IS NULL OR stratum = $3)
+           AND ($4::integer IS NULL OR position > $4)
+         ORDER BY position LIMIT $5",
         cohort.0,
-        &words,
+        &filter.words(),
+        filter.stratum,
         after_position,
         limit
     )
@@ -179,17 +201,17 @@ pub async fn items(
     Ok(items)
 }
 
-/// How many items are in any of `states`.
+/// How many items there are.
 ///
 /// # Errors
 /// The database's.
-pub async fn count_items(db: &mut PgConnection, cohort: CohortId, states: &[ItemState]) -> Result<i64> {
-    let words: Vec<String> = states.iter().map(ToString::to_string).collect();
+pub async fn count_items(db: &mut PgConnection, cohort: CohortId, filter: &ItemFilter) -> Result<i64> {
     Ok(sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM cohort_items
-           WHERE cohort_id = $1 AND (cardinality($2::text[]) = 0 OR state = ANY($2))"#,
+           WHERE cohort_id = $1 AND (cardinality($2::text[]) = 0 OR state = ANY($2)) AND ($3::integer IS NULL OR stratum = $3)"#,
         cohort.0,
-        &words
+        &filter.words(),
+        filter.stratum
     )
     .fetch_one(db)
     .await?)

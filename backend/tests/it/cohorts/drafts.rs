@@ -40,6 +40,29 @@ async fn a_plan_is_drafted_and_submitted() {
     assert_eq!((list.items.len(), list.total.value), (1, 1));
 }
 
+/// The page chooses each stratum's canary among all of that stratum's items, however many come before them.
+#[tokio::test(flavor = "multi_thread")]
+async fn items_are_listed_by_stratum_and_pages_end() {
+    let ward = Ward::open().await;
+    let mara = ward.app.responder().await;
+    let mut ids = ward.hold_many("job", 3).await;
+    for job in ["late-0", "late-1"] {
+        ids.push(ward.hold(Letter { class: "unreachable", ..Letter::of(job) }).await);
+    }
+    let draft = ward.draft(&mara, ward.plan(&ids)).await;
+    assert_eq!(draft.strata.iter().map(|stratum| stratum.size).collect::<Vec<_>>(), [3, 2]);
+    let items = format!("/cohorts/{}/items", draft.row.id);
+    let first: Page<CohortItem> = mara.get(&format!("{items}?stratum=1&limit=1")).await.ok();
+    assert_eq!((first.items[0].stratum, first.total.value), (1, 2));
+    let cursor = first.next_cursor.unwrap();
+    let second: Page<CohortItem> = mara.get(&format!("{items}?stratum=1&limit=1&cursor={cursor}")).await.ok();
+    assert_eq!((second.items[0].stratum, second.next_cursor), (1, None));
+    assert_ne!(second.items[0].id, first.items[0].id);
+    let none: Page<CohortItem> = mara.get(&format!("{items}?stratum=2")).await.ok();
+    assert_eq!((none.items.len(), none.total.value), (0, 0));
+    mara.get(&format!("{items}?stratum=first")).await.problem(422, "invalid_request");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_stands_in_the_way_is_named() {
     let ward = Ward::open().await;

@@ -34,12 +34,16 @@ async fn a_freeze_and_a_pause_stop_it_and_a_resume_goes_on_with_one() {
     let before = rig.count(cohort, ItemState::Scheduled).await;
     let paused = rig.until(cohort, CohortState::Paused).await;
     assert!(paused.row.state_reason.unwrap().contains("storm"));
+    assert_eq!(paused.row.state_by, None, "Lazaret paused it: the words are its own");
     for _ in 0..5 {
         rig.step().await;
     }
     assert_eq!(rig.count(cohort, ItemState::Scheduled).await, before, "nothing after the freeze");
     rig.ward.app.admin().await.act("/unfreeze", json!({ "reason": "calm" })).await.is(200);
     rig.act(cohort, "resume").await;
+    let resumed = rig.show(cohort).await.row;
+    assert_eq!(resumed.state_by.map(|by| by.username), Some("mara".to_owned()), "a person's words");
+    assert!(resumed.state_since > paused.row.state_since);
     while rig.count(cohort, ItemState::Scheduled).await == before {
         rig.step().await;
     }

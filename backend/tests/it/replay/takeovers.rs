@@ -2,7 +2,7 @@
 
 use super::rig::Rig;
 use domain::{
-    api::CohortItem,
+    api::{CohortItem, CohortRow, Page},
     vocabulary::{CohortState, ItemState},
 };
 use lazaret::workers::replay::{Replays, Stepped};
@@ -48,6 +48,11 @@ async fn p12_what_the_dead_owner_left_is_in_doubt_and_never_goes_again() {
     }
     let doubt: Vec<CohortItem> =
         rig.items(cohort).await.into_iter().filter(|item| item.state == ItemState::InDoubt).collect();
+    // found whatever its age and state: nobody pages through the newest for it
+    for (filter, found) in [("in_doubt=true", 1), ("in_doubt=false", 0), ("published_twice=true", 0)] {
+        let list: Page<CohortRow> = rig.mara.get(&format!("/cohorts?{filter}")).await.ok();
+        assert_eq!((list.items.len(), list.total.value), (found, i64::try_from(found).unwrap()), "{filter}");
+    }
     let path = format!("/cohorts/{cohort}/items/{}/resolve", doubt[0].id);
     let word = json!({ "outcome": "not_published", "reason": "the broker's log shows nothing" });
     rig.mara.act(&path, &word).await.is(200);
