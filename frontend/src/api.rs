@@ -1,7 +1,7 @@
 //! The typed client of `/api/v1`, the same on both sides: on the server it calls the API's router in-process with
 //! the reader's own cookie, in the browser it uses `fetch`. Permissions are checked in one place, the API.
 
-use domain::api::Problem;
+use domain::api::{Page, Problem};
 #[cfg(feature = "ssr")]
 use leptos::prelude::use_context;
 use serde::{Serialize, de::DeserializeOwned};
@@ -83,7 +83,39 @@ impl Here {
         let answer = send(self.clone(), Call { method: Method::Get, path: path.to_owned(), acting: None, body: None });
         async move { decode(answer.await) }
     }
+
+    /// Reads a list below `/api/v1` until `wanted` rows are there or it ends, over as many pages as that takes.
+    pub(crate) fn rows<T: DeserializeOwned + Send>(
+        &self,
+        path: String,
+        wanted: usize,
+    ) -> impl Future<Output = Answer<Page<T>>> + Send + use<T> {
+        let here = self.clone();
+        async move {
+            let mut page = here.get::<Page<T>>(&path).await?;
+            while page.items.len() < wanted {
+                let Some(cursor) = page.next_cursor.take() else { break };
+                let joint = if path.contains('?') { '&' } else { '?' };
+                let next = here.get::<Page<T>>(&format!("{path}{joint}cursor={}", encode(&cursor))).await?;
+                page.items.extend(next.items);
+                page.next_cursor = next.next_cursor;
+                page.total = next.total;
+            }
+            Ok(page)
+        }
+    }
 }
+
+/// [`Here::rows`] from the context.
+pub(crate) fn rows<T: DeserializeOwned + Send>(
+    path: String,
+    wanted: usize,
+) -> impl Future<Output = Answer<Page<T>>> + Send + use<T> {
+    Here::of_context().rows(path, wanted)
+}
+
+/// As many rows as there are.
+pub(crate) const ALL: usize = usize::MAX;
 
 /// Acts on `path` under `/api/v1`.
 pub(crate) fn act<B: Serialize, T: DeserializeOwned>(

@@ -4,7 +4,10 @@ use crate::{
     clock::Clock,
     components::Hydrated,
     frame::Frame,
-    pages::{AuditPage, CohortPage, CohortsPage, LoginPage, MessagePage, NotFoundPage, QuarantinePage, WatchPage},
+    pages::{
+        AuditPage, CohortPage, CohortsPage, LoginPage, MessagePage, NotFoundPage, QuarantinePage, UnsavedDrafts,
+        WatchPage,
+    },
 };
 use leptos::prelude::*;
 use leptos_meta::provide_meta_context;
@@ -19,6 +22,7 @@ use leptos_router::{
 pub fn App() -> impl IntoView {
     provide_meta_context();
     Clock::provide();
+    UnsavedDrafts::provide();
     let hydrated = RwSignal::new(false);
     provide_context(Hydrated(hydrated));
     Effect::new(move |_| {

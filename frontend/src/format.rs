@@ -1,6 +1,8 @@
 //! Numbers, times and ids as a person reads them. Pure; the same on server and in the browser.
 
-use domain::api::{Thousandths, Timestamp};
+use domain::api::{Thousandths, Timestamp, Total, TotalRelation};
+use serde_json::Value;
+use std::collections::BTreeSet;
 use time::{Duration, OffsetDateTime, macros::format_description};
 
 /// `1204` → `1 204`.
@@ -123,14 +125,95 @@ pub(crate) fn json(value: &serde_json::Value) -> String {
     }
 }
 
-/// `in_doubt` → `in doubt`.
-pub(crate) fn words(snake: &str) -> String {
-    snake.replace('_', " ")
+/// `in_doubt` → `in doubt`, `queue_missing: orders_v2 is gone` → `queue missing: orders_v2 is gone`. Only a code is put
+/// into words, which stands alone or before a colon; what a person or a broker wrote stays as it is.
+pub(crate) fn words(text: &str) -> String {
+    let code = text.split_once(": ").map_or(text, |(code, _)| code);
+    let is_code = code.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    if is_code { format!("{}{}", code.replace('_', " "), &text[code.len()..]) } else { text.to_owned() }
+}
+
+/// With a capital at its beginning and a stop at its end.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let begun: String = chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default();
+    let ends = begun.is_empty() || begun.ends_with(['.', '!', '?', '”']);
+    if ends { begun } else { format!("{begun}.") }
+}
+
+/// Why something is in its state: a person's words as they typed them, in quotes; Lazaret's own, in words.
+pub(crate) fn why(reason: &str, by_person: bool) -> String {
+    if by_person { format!("“{reason}”") } else { words(reason) }
+}
+
+/// `1 row`, `12 rows`.
+pub(crate) fn many(number: i64, one: &str, other: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { other })
+}
+
+/// The length of something, as [`many`] takes it.
+pub(crate) fn len(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
 }
 
 /// `1 message`, `12 messages`.
-pub(crate) fn messages(many: i64) -> String {
-    if many == 1 { "1 message".to_owned() } else { format!("{} messages", count(many)) }
+pub(crate) fn messages(number: i64) -> String {
+    many(number, "message", "messages")
+}
+
+/// `12`, or `over 10 000` where counting stopped.
+pub(crate) fn total(total: &Total) -> String {
+    match total.relation {
+        TotalRelation::Eq => count(total.value),
+        TotalRelation::Gte => format!("over {}", count(total.value)),
+    }
+}
+
+/// Every value that a JSON document holds, under its path; lists of plain values in one line.
+pub(crate) fn flat(value: &Value) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    descend(String::new(), value, &mut all);
+    all
+}
+
+fn descend(path: String, value: &Value, all: &mut Vec<(String, String)>) {
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    let plain = |value: &Value| !value.is_object() && !value.is_array();
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            for (name, value) in fields {
+                descend(below(name), value, all);
+            }
+        }
+        Value::Array(values) if !values.is_empty() && values.iter().all(plain) => {
+            all.push((path, values.iter().map(json).collect::<Vec<_>>().join(", ")));
+        }
+        Value::Array(values) if !values.is_empty() => {
+            for (at, value) in values.iter().enumerate() {
+                descend(below(&at.to_string()), value, all);
+            }
+        }
+        Value::Object(_) | Value::Array(_) | Value::Null => all.push((path, "none".to_owned())),
+        value => all.push((path, json(value))),
+    }
+}
+
+/// What differs between two JSON documents: path, before, after. An absent side is `None`.
+pub(crate) fn differences(
+    before: Option<&Value>,
+    after: Option<&Value>,
+) -> Vec<(String, Option<String>, Option<String>)> {
+    let flat = |side: Option<&Value>| side.map(flat).unwrap_or_default();
+    let (before, after) = (flat(before), flat(after));
+    let find = |side: &[(String, String)], path: &str| {
+        side.iter().find(|(known, _)| known == path).map(|(_, value)| value.clone())
+    };
+    let paths: BTreeSet<&String> = before.iter().chain(&after).map(|(path, _)| path).collect();
+    paths
+        .into_iter()
+        .map(|path| (path.clone(), find(&before, path), find(&after, path)))
+        .filter(|(_, before, after)| before != after)
+        .collect()
 }
 
 #[cfg(test)]
@@ -160,6 +243,47 @@ mod tests {
         assert_eq!(relative(at(datetime!(2026-12-02 03:40:21 UTC)), now), "42 s ago");
         assert_eq!(relative(at(datetime!(2026-12-02 04:41:03 UTC)), now), "in 60 min");
         assert_eq!(relative(at(datetime!(2026-12-02 00:22:03 UTC)), now), "3 h 19 min ago");
+    }
+
+    #[test]
+    fn a_code_is_put_into_words_and_what_was_written_stays() {
+        for (text, shown) in [
+            ("in_doubt", "in doubt"),
+            ("queue_missing: orders_v2 is gone", "queue missing: orders_v2 is gone"),
+            ("frozen by mara: try deploy_fix first", "frozen by mara: try deploy_fix first"),
+            ("The table order_lines was empty", "The table order_lines was empty"),
+            ("", ""),
+        ] {
+            assert_eq!(words(text), shown);
+        }
+        assert_eq!(why("rolled_back", true), "“rolled_back”", "typed by a person");
+        assert_eq!(why("rolled_back", false), "rolled back");
+    }
+
+    #[test]
+    fn one_is_not_many_and_a_bound_is_not_a_count() {
+        assert_eq!((messages(1), messages(2)), ("1 message".to_owned(), "2 messages".to_owned()));
+        assert_eq!(many(0, "row", "rows"), "0 rows");
+        let of = |value, relation| total(&Total { value, relation });
+        assert_eq!(of(10_000, TotalRelation::Eq), "10\u{a0}000");
+        assert_eq!(of(10_000, TotalRelation::Gte), "over 10\u{a0}000");
+    }
+
+    #[test]
+    fn only_what_differs_is_a_difference() {
+        let before = serde_json::json!({ "state": "draft", "draft": { "title": "a", "rate": 2, "who": ["x", "y"] }, "old": null });
+        let after = serde_json::json!({ "state": "draft", "draft": { "title": "b", "rate": 2, "who": ["x"], "probe": [{ "n": 1 }] } });
+        let text = |value: &str| Some(value.to_owned());
+        assert_eq!(
+            differences(Some(&before), Some(&after)),
+            [
+                ("draft.probe.0.n".to_owned(), None, text("1")),
+                ("draft.title".to_owned(), text("a"), text("b")),
+                ("draft.who".to_owned(), text("x, y"), text("x")),
+                ("old".to_owned(), text("none"), None),
+            ]
+        );
+        assert_eq!(differences(None, None), []);
     }
 
     #[test]

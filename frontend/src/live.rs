@@ -109,6 +109,8 @@ pub(crate) struct Reader {
     clock: Clock,
     id: usize,
     as_of: RwSignal<OffsetDateTime>,
+    /// How often it was asked, and the latest of these whose answer was taken.
+    turns: StoredValue<(u32, u32)>,
 }
 
 impl Reader {
@@ -117,25 +119,45 @@ impl Reader {
         let (live, clock) = (use_live(), use_clock());
         let id = live.next_reader.get_value();
         live.next_reader.set_value(id + 1);
-        let reader = Self { live, clock, id, as_of: RwSignal::new(clock.now_untracked()) };
+        let reader =
+            Self { live, clock, id, as_of: RwSignal::new(clock.now_untracked()), turns: StoredValue::new((0, 0)) };
         on_cleanup(move || reader.forget());
         reader
     }
 
-    /// Reads, and hands over what was read while the page that asked is still there.
+    /// Reads, and hands over what was read while the page that asked is still there, and unless a later reading was faster.
     pub(crate) fn read<T: 'static>(
         self,
         answer: impl Future<Output = Answer<T>> + 'static,
         take: impl FnOnce(T) + 'static,
     ) {
+        let turn = self.next_turn();
         leptos::task::spawn_local(async move {
             let answer = answer.await;
+            if !self.is_due(turn) {
+                return;
+            }
             let failed = answer.as_ref().err().map(|problem| problem.detail.as_str());
             let told = self.told(failed);
             if let (true, Ok(fresh)) = (told, answer) {
                 take(fresh);
             }
         });
+    }
+
+    fn next_turn(self) -> u32 {
+        let (asked, taken) = self.turns.get_value();
+        self.turns.set_value((asked + 1, taken));
+        asked + 1
+    }
+
+    /// Whether no later answer was taken before; then this one is.
+    fn is_due(self, turn: u32) -> bool {
+        let Some((asked, taken)) = self.turns.try_get_value() else { return false };
+        if turn > taken {
+            self.turns.set_value((asked, turn));
+        }
+        turn > taken
     }
 
     /// Notes how a try went; whether the page that asked is still there.
@@ -338,6 +360,18 @@ mod tests {
             assert_eq!(live.blind().map(|(as_of, _)| as_of), Some(START + Duration::seconds(9)));
             one.told(None);
             assert_eq!(live.blind(), None);
+        });
+    }
+
+    #[test]
+    fn an_answer_that_was_overtaken_is_not_taken() {
+        Owner::new().with(|| {
+            page();
+            let reader = Reader::new();
+            let (first, second, third) = (reader.next_turn(), reader.next_turn(), reader.next_turn());
+            assert!(reader.is_due(second));
+            assert!(!reader.is_due(first), "a later question was answered");
+            assert!(reader.is_due(third));
         });
     }
 

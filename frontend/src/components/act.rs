@@ -37,6 +37,7 @@ pub(crate) fn ActButton(
                 type="button"
                 disabled=move || !hydrated.get() || why_not.get().is_some()
                 title=waking
+                aria-description=move || why_not.get()
                 on:click=move |_| on_press()
             >
                 {label}

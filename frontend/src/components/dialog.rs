@@ -1,6 +1,6 @@
 //! The dialog of an act: says exactly what it will do, asks why, and for more than one message how many.
 
-use super::{Icon, banner, icon, use_hydrated};
+use super::{Done, Icon, banner, icon, use_hydrated};
 use crate::{
     api::{Acting, Answer, new_key},
     format,
@@ -97,6 +97,19 @@ fn Opened(
     let told = RwSignal::new(None::<Vec<String>>);
     let key = new_key();
     let hydrated = use_hydrated();
+    let done = Done::of_context();
+    let act = asked.button.clone();
+    // by the element's own door, so that the focus goes back to where it was
+    let shut = move || {
+        if let Some(dialog) = dialog.get_untracked() {
+            dialog.close();
+        }
+    };
+    // an act under way is waited for: whoever left couldn't be told what became of it
+    let closed = move |_| match dialog.get_untracked() {
+        Some(dialog) if busy.get_untracked() => drop(dialog.show_modal()),
+        _ => open.set(false),
+    };
 
     Effect::new(move |_| {
         if let Some(dialog) = dialog.get()
@@ -125,13 +138,17 @@ fn Opened(
             count,
             acting: Acting { key: key.clone(), version },
         });
+        let act = act.clone();
         leptos::task::spawn_local(async move {
-            let done = doing.await;
+            let became = doing.await;
             if busy.try_set(false).is_some() {
                 return; // the page is gone
             }
-            match done {
-                Ok(Outcome::Done) => open.set(false),
+            match became {
+                Ok(Outcome::Done) => {
+                    done.tell(format!("{act}."));
+                    shut();
+                }
                 Ok(Outcome::Tell(lines)) => told.set(Some(lines)),
                 Err(refused) => problem.set(Some(refused)),
             }
@@ -172,16 +189,25 @@ fn Opened(
         {ask_count}
         {move || problem.get().map(|problem| banner(&problem))}
         <footer>
-            <button class="button" type="button" on:click=move |_| open.set(false)>"Cancel"</button>
-            <button class=button_class type="submit" disabled=move || !ready()>{asked.button}</button>
+            <button class="button" type="button" disabled=busy on:click=move |_| shut()>"Cancel"</button>
+            <button class=button_class type="submit" disabled=move || !ready()>
+                {asked.button}{move || busy.get().then_some(" …")}
+            </button>
         </footer>
     };
     view! {
-        <dialog class="dialog" node_ref=dialog aria-labelledby="act-title" on:close=move |_| open.set(false)>
+        <dialog
+            class="dialog"
+            node_ref=dialog
+            aria-labelledby="act-title"
+            aria-busy=move || busy.get().then_some("true")
+            on:cancel=move |event: leptos::ev::Event| if busy.get_untracked() { event.prevent_default() }
+            on:close=closed
+        >
             <form on:submit=submit>
                 <header>
                     <h2 id="act-title">{asked.title}</h2>
-                    <button class="copy" type="button" aria-label="Close without doing it" on:click=move |_| open.set(false)>
+                    <button class="copy" type="button" aria-label="Close" disabled=busy on:click=move |_| shut()>
                         {icon(Icon::Close)}
                     </button>
                 </header>
@@ -192,7 +218,7 @@ fn Opened(
                         {icon(Icon::Check)}
                         <ul>{lines.into_iter().map(|line| view! { <li>{line}</li> }).collect_view()}</ul>
                     </div>
-                    <footer><button class="button" type="button" on:click=move |_| open.set(false)>"Close"</button></footer>
+                    <footer><button class="button" type="button" on:click=move |_| shut()>"Close"</button></footer>
                 })}
             </form>
         </dialog>

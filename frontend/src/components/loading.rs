@@ -126,6 +126,11 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Beside<T> {
         self.reader.read(reading, move |fresh| put(Ok(fresh)));
     }
 
+    /// What is known now.
+    pub(crate) fn answer(self) -> RwSignal<Option<Answer<T>>> {
+        self.answer
+    }
+
     /// Shows it. `view` is made once; what changes later goes through its signal.
     pub(crate) fn show(self, view: impl Fn(RwSignal<T>) -> AnyView + Send + 'static) -> impl IntoView {
         move || match self.known.get() {

@@ -11,14 +11,22 @@ pub(crate) fn num(value: i64) -> AnyView {
 
 /// An unknown: the dash, a short reason beside it and a longer one on hover.
 pub(crate) fn none(reason: impl Into<String>, title: impl Into<String>) -> AnyView {
-    view! { <span class="none" title=title.into()>"—"<small>{reason.into()}</small></span> }.into_any()
+    let title = title.into();
+    let tip = title.clone();
+    view! {
+        <span class="none told" tabindex="0" title=title>
+            "—"<small>{reason.into()}</small><span class="tip">{tip}</span>
+        </span>
+    }
+    .into_any()
 }
 
 /// A counter of a message, which may be absent from it.
 pub(crate) fn optional(value: Option<i64>, absent: &'static str) -> AnyView {
     match value {
         Some(value) => num(value).into_any(),
-        None => view! { <span class="none" title=absent>"—"<span class="vh">{absent}</span></span> }.into_any(),
+        None => view! { <span class="none told" tabindex="0" title=absent>"—"<span class="tip">{absent}</span></span> }
+            .into_any(),
     }
 }
 
@@ -33,9 +41,11 @@ pub(crate) fn reading(reading: &Reading, unit: &'static str) -> AnyView {
                 Some(at) => format!("{source}, {}", format::relative(at, clock.now())),
                 None => source.clone(),
             };
+            let tip = title.clone();
             view! {
-                <span class="num" title=title>
+                <span class="num told" tabindex="0" title=title>
                     {format::reading(value)}{(!unit.is_empty()).then(|| view! { <span class="unit">{unit}</span> })}
+                    <span class="tip">{tip}</span>
                 </span>
             }
             .into_any()

@@ -1,21 +1,19 @@
 //! What went wrong: a banner that stays and names the request, or a page of its own.
 
-use super::{Icon, icon};
+use super::{Icon, fields_of, icon};
 use crate::format;
 use domain::api::Problem;
 use leptos::prelude::*;
+use leptos_meta::Title;
 
 /// A refusal or failure beside what was tried.
 pub(crate) fn banner(problem: &Problem) -> AnyView {
     let errors = problem
         .errors
         .iter()
-        .map(|error| view! { <li><code>{error.pointer.clone()}</code>": "{error.detail.clone()}</li> })
+        .map(|error| view! { <li>{spoken(&error.pointer)}": "{error.detail.clone()}</li> })
         .collect_view();
-    let facts = problem.facts.as_ref().map(|facts| {
-        let text = serde_json::to_string_pretty(facts).unwrap_or_default();
-        view! { <pre class="code wrap">{text}</pre> }
-    });
+    let facts = problem.facts.as_ref().map(fields_of);
     view! {
         <div class="banner" data-state="poison" role="alert">
             {icon(Icon::Stop)}
@@ -43,6 +41,7 @@ pub(crate) fn problem_page(problem: &Problem) -> AnyView {
         _ => view! { <a class="button" href="/">"Back to Watch"</a> }.into_any(),
     };
     view! {
+        <Title text=format!("{heading} · Lazaret") />
         <div class="empty">
             {icon(glyph)}
             <h1>{heading}</h1>
@@ -51,6 +50,11 @@ pub(crate) fn problem_page(problem: &Problem) -> AnyView {
             <small>{(problem.status > 0).then(|| format!("{} · ", problem.status))}<code>{problem.code.clone()}</code>{request(problem)}</small>
         </div>
     }.into_any()
+}
+
+/// `/expansion/start_per_s` → `expansion, start per s`.
+fn spoken(pointer: &str) -> String {
+    pointer.trim_start_matches('/').split('/').map(format::words).collect::<Vec<_>>().join(", ")
 }
 
 fn request(problem: &Problem) -> impl IntoView + use<> {

@@ -94,8 +94,14 @@ pub(crate) fn FreezeSwitch() -> impl IntoView {
     let lacks = use_me().and_then(|me| me.lacks(Permission::Stop));
     let lacks_lift = use_me().and_then(|me| me.lacks(Permission::Administer));
     let why_not = move || if on.get() { lacks_lift.clone() } else { lacks.clone() };
-    let word = move || frozen.switches.with(covered);
-    let title = why_not.clone();
+    let (title, hindrance) = (why_not.clone(), why_not.clone());
+    let word = move || {
+        let covered = frozen.switches.with(covered);
+        match hindrance() {
+            Some(why) => format!("{covered}, {why}"),
+            None => covered,
+        }
+    };
     view! {
         <button
             class="freeze-switch"

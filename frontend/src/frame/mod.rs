@@ -7,7 +7,8 @@ mod topbar;
 use crate::{
     api::{Answer, get},
     clock::use_clock,
-    components::{Icon, icon, problem_page, when},
+    components::{Done, DoneLine, Icon, icon, problem_page, when_ago},
+    format::sentence,
     live::{Connection, Live, use_live},
 };
 use domain::{
@@ -61,7 +62,7 @@ pub(crate) fn Frame() -> impl IntoView {
         },
     );
     view! {
-        <a class="vh" href="#main">"Skip to content"</a>
+        <a class="vh skip" href="#main">"Skip to content"</a>
         <Suspense>
             {move || Suspend::new(async move {
                 let (session, freezes) = known.await;
@@ -80,6 +81,7 @@ pub(crate) fn Frame() -> impl IntoView {
 fn Framed(session: Session, freezes: Answer<Freezes>) -> impl IntoView {
     provide_context(Me(session));
     Live::provide();
+    Done::provide();
     Frozen::provide(freezes);
     view! {
         <div class="frame">
@@ -89,12 +91,13 @@ fn Framed(session: Session, freezes: Answer<Freezes>) -> impl IntoView {
                 <LostBar />
                 <FrozenBars />
             </div>
-            <main id="main" class="page">
+            <main id="main" class="page" tabindex="-1">
                 <noscript>
                     <p class="banner" data-state="unknown">
                         "Without scripts everything can be read, and reviews can be sent; other buttons stay off, and nothing updates by itself."
                     </p>
                 </noscript>
+                <DoneLine />
                 <Outlet />
             </main>
         </div>
@@ -120,7 +123,7 @@ fn LostBar() -> impl IntoView {
             view! {
                 <div class="alarm" data-state="unknown" role="alert">
                     <strong>{icon(Icon::Off)}{heading}</strong>
-                    <span>"What you see is as of "{when(Timestamp(since))}". "{why}</span>
+                    <span>"What you see is as of "{when_ago(Timestamp(since))}". "{sentence(&why)}</span>
                     <span class="why">"Acts stay possible; the server judges each."</span>
                 </div>
             }

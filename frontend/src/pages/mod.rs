@@ -10,7 +10,7 @@ mod quarantine;
 mod watch;
 
 pub(crate) use audit::AuditPage;
-pub(crate) use cohort::CohortPage;
+pub(crate) use cohort::{CohortPage, UnsavedDrafts};
 pub(crate) use cohorts::CohortsPage;
 pub(crate) use login::LoginPage;
 pub(crate) use message::MessagePage;

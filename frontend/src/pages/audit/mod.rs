@@ -1,13 +1,16 @@
 //! Audit: who did what, when, on which evidence.
 
 use crate::{
-    api::{get, query},
-    components::{HeldList, Icon, NewRows, banner, copy, empty, fact, icon, loaded, none, state, use_hydrated, when},
+    api::{Answer, Here, encode, get, query},
+    components::{
+        HeldList, Icon, MoreRows, NewRows, banner, copy, differences, empty, fact, icon, loaded, none, state, when,
+    },
     format,
     live::{Reader, Topic, on_change},
 };
 use domain::{
-    api::{AuditEntry, AuditResult, Page, Problem},
+    api::{AuditEntry, AuditResult, Page, Total},
+    ids::AuditId,
     vocabulary::Action,
 };
 use leptos::prelude::*;
@@ -26,16 +29,33 @@ struct Filters {
 
 impl Filters {
     fn path(&self, cursor: &str) -> String {
+        let [from, to] = [instant(&self.from), instant(&self.to)];
+        self.query(from, to, ("cursor", cursor.to_owned()))
+    }
+
+    /// The page's address with one entry opened.
+    fn opened(&self, entry: AuditId) -> String {
+        self.query(self.from.clone(), self.to.clone(), ("entry", entry.to_string()))
+    }
+
+    fn query(&self, from: String, to: String, last: (&str, String)) -> String {
         let pairs = [
             ("actor", self.actor.clone()),
             ("action", self.action.clone()),
             ("subject", self.subject.clone()),
-            ("from", instant(&self.from)),
-            ("to", instant(&self.to)),
-            ("cursor", cursor.to_owned()),
+            ("from", from),
+            ("to", to),
+            last,
         ];
         format!("/audit{}", query(pairs))
     }
+}
+
+/// What the page starts with: the list, and the entry that the address opens.
+type Opened = (Page<AuditEntry>, Option<Answer<AuditEntry>>);
+
+fn entry_path(id: &str) -> String {
+    format!("/audit/{}", encode(id))
 }
 
 /// What a datetime-local field says (`2026-12-02T03:41`, perhaps with seconds) as the API takes it, UTC. Anything else
@@ -64,25 +84,40 @@ pub(crate) fn AuditPage() -> impl IntoView {
             }
         })
     });
-    let page = Resource::new(move || filters.get(), |filters| get::<Page<AuditEntry>>(&filters.path("")));
+    let entry = Memo::new(move |_| query.with(|query| query.get("entry")).unwrap_or_default());
+    let page = Resource::new(
+        move || filters.get(),
+        move |filters| {
+            let here = Here::of_context();
+            let page = here.get::<Page<AuditEntry>>(&filters.path(""));
+            let entry = entry.get_untracked();
+            async move {
+                let page = page.await?;
+                let opened = if entry.is_empty() { None } else { Some(here.get(&entry_path(&entry)).await) };
+                Ok((page, opened)) as Answer<Opened>
+            }
+        },
+    );
     view! {
         <Title text="Audit · Lazaret" />
         <div class="page-head">
             <div class="title"><h1>"Audit"</h1></div>
             <p class="sub">"Every decision, written in the same transaction as what it decided. Entries are append-only; sealing and proofs come with the signed log."</p>
         </div>
-        {loaded(page, move |page| view! { <Log filters=filters.get_untracked() page /> })}
+        {loaded(page, move |(page, opened)| view! { <Log filters=filters.get_untracked() page entry opened /> })}
     }
 }
 
 #[component]
-fn Log(filters: Filters, page: Page<AuditEntry>) -> impl IntoView {
+fn Log(
+    filters: Filters,
+    page: Page<AuditEntry>,
+    /// The id of the entry that the address opens.
+    entry: Memo<String>,
+    opened: Option<Answer<AuditEntry>>,
+) -> impl IntoView {
     let total = RwSignal::new(page.total);
     let list = HeldList::new(page.items, page.next_cursor, |entry: &AuditEntry| entry.id);
-    let chosen = RwSignal::new(None::<AuditEntry>);
-    let busy = RwSignal::new(false);
-    let failed = RwSignal::new(None::<Problem>);
-    let hydrated = use_hydrated();
     let reader = Reader::new();
     on_change(&[Topic::Audit], {
         let path = filters.path("");
@@ -93,25 +128,22 @@ fn Log(filters: Filters, page: Page<AuditEntry>) -> impl IntoView {
             });
         }
     });
-    let more = {
+    let older = {
         let filters = filters.clone();
-        move |_| {
-            let Some(cursor) = list.next().get_untracked() else { return };
-            let answer = get::<Page<AuditEntry>>(&filters.path(&cursor));
-            busy.set(true);
-            failed.set(None);
-            leptos::task::spawn_local(async move {
-                let answer = answer.await;
-                if busy.try_set(false).is_some() {
-                    return;
-                }
-                match answer {
-                    Ok(page) => list.append(page.items, page.next_cursor),
-                    Err(problem) => failed.set(Some(problem)),
-                }
-            });
+        move |cursor: &str| {
+            let page = get::<Page<AuditEntry>>(&filters.path(cursor));
+            async move { page.await.map(|page| (page.items, page.next_cursor)) }
         }
     };
+    let chosen = RwSignal::new(opened);
+    Effect::new(move |before: Option<String>| {
+        let now = entry.get();
+        if before.is_some_and(|before| before != now) {
+            open(&now, list, chosen);
+        }
+        now
+    });
+    let links = StoredValue::new(filters.clone());
     let any = Memo::new(move |_| list.rows().with(|rows| !rows.is_empty()));
     let actions = Action::ALL
         .iter()
@@ -134,7 +166,7 @@ fn Log(filters: Filters, page: Page<AuditEntry>) -> impl IntoView {
             <input class="input" id="audit-to" name="to" type="datetime-local" value=filters.to.clone() />
             <button class="button" type="submit">"Filter"</button>
             <a class="button" href="/audit">"Clear"</a>
-            <span class="dim">{move || format!("{} entries", format::count(total.get().value))}</span>
+            <span class="dim">{move || total.with(entries)}</span>
             <NewRows list />
         </form>
         {move || if any.get() {
@@ -156,26 +188,17 @@ fn Log(filters: Filters, page: Page<AuditEntry>) -> impl IntoView {
                                     </tr>
                                 </thead>
                                 <tbody>
-                                    <For each=move || list.rows().get() key=|entry| (entry.id, entry.seq, entry.count) let:entry>
-                                        <Row entry chosen />
+                                    <For each=move || list.rows().get() key=|entry| (entry.id, entry.seq, entry.count) let:one>
+                                        <Row entry=one links chosen=entry />
                                     </For>
                                 </tbody>
                             </table>
                         </div>
-                        {move || failed.get().map(|problem| banner(&problem))}
-                        {
-                            let more = more.clone();
-                            move || list.next().get().map({
-                                let more = more.clone();
-                                move |_| view! {
-                                    <div class="acts"><button class="button" type="button" disabled=move || !hydrated.get() || busy.get() on:click=more.clone()>{icon(Icon::Down)}"Older"</button></div>
-                                }
-                            })
-                        }
                     </div>
                     <aside class="panel boxed sticky" aria-label="Entry" aria-live="polite">
                         {move || match chosen.get() {
-                            Some(entry) => detail(&entry).into_any(),
+                            Some(Ok(entry)) => detail(&entry),
+                            Some(Err(problem)) => banner(&problem),
                             None => view! { <p class="note">"Open an entry to see what it changed, before and after."</p> }.into_any(),
                         }}
                     </aside>
@@ -184,13 +207,33 @@ fn Log(filters: Filters, page: Page<AuditEntry>) -> impl IntoView {
         } else {
             empty(Icon::Audit, "No entry matches", "Every decision of a person, a machine or Lazaret itself makes an entry.", ()).into_any()
         }}
+        <MoreRows list label="Older" read=older />
     }
 }
 
+fn entries(total: &Total) -> String {
+    let word = if total.value == 1 { "entry" } else { "entries" };
+    format!("{} {word}", format::total(total))
+}
+
+/// Opens the entry of the address: as it is in the list, or read by its id.
+fn open(id: &str, list: HeldList<AuditEntry, AuditId>, chosen: RwSignal<Option<Answer<AuditEntry>>>) {
+    let shown = list.rows().with_untracked(|rows| rows.iter().find(|entry| entry.id.to_string() == id).cloned());
+    if id.is_empty() || shown.is_some() {
+        chosen.set(shown.map(Ok));
+        return;
+    }
+    let answer = get::<AuditEntry>(&entry_path(id));
+    leptos::task::spawn_local(async move {
+        let answer = answer.await;
+        // gone with the page: nothing to show
+        let _ = chosen.try_set(Some(answer));
+    });
+}
+
 #[component]
-fn Row(entry: AuditEntry, chosen: RwSignal<Option<AuditEntry>>) -> impl IntoView {
+fn Row(entry: AuditEntry, links: StoredValue<Filters>, chosen: Memo<String>) -> impl IntoView {
     let id = entry.id;
-    let hydrated = use_hydrated();
     let seq = match entry.seq {
         Some(seq) => format::count(seq).into_any(),
         None => none("unsealed", "Not yet in the signed log.").into_any(),
@@ -206,9 +249,9 @@ fn Row(entry: AuditEntry, chosen: RwSignal<Option<AuditEntry>>) -> impl IntoView
         state("poison", Icon::Stop, format!("refused: {}{times}", format::words(&code)))
     });
     let reason = entry.reason.clone().unwrap_or_default();
-    let current = move || chosen.with(|chosen| chosen.as_ref().is_some_and(|chosen| chosen.id == id).then_some("true"));
+    let current = move || chosen.with(|chosen| (*chosen == id.to_string()).then_some("true"));
     let label = format!("Open entry {} of {}", entry.action, entry.actor.name);
-    let picked = entry.clone();
+    let href = links.with_value(|filters| filters.opened(id));
     view! {
         <tr aria-selected=current>
             <th scope="row" class="mono" data-label="Seq">{seq}</th>
@@ -219,7 +262,7 @@ fn Row(entry: AuditEntry, chosen: RwSignal<Option<AuditEntry>>) -> impl IntoView
             <td class="lead o3">{step(&entry)}{refused}</td>
             <td class="fill roomy lead o4" title=reason.clone()>{reason.clone()}</td>
             <td>
-                <button class="copy" type="button" aria-label=label disabled=move || !hydrated.get() on:click=move |_| chosen.set(Some(picked.clone()))>{icon(Icon::Search)}</button>
+                <a class="copy" href=href aria-label=label aria-current=current data-noscroll="">{icon(Icon::Search)}</a>
             </td>
         </tr>
     }
@@ -252,13 +295,6 @@ fn link(entry: &AuditEntry) -> Option<String> {
 
 fn detail(entry: &AuditEntry) -> AnyView {
     let roles = entry.actor.roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ");
-    let json = |value: &Option<serde_json::Value>| match value {
-        Some(value) => {
-            let text = serde_json::to_string_pretty(value).unwrap_or_default();
-            view! { <pre class="code wrap">{text}</pre> }.into_any()
-        }
-        None => none("nothing", "The act has no such side.").into_any(),
-    };
     let optional = |value: &Option<String>| match value {
         Some(value) => view! { <code>{value.clone()}</code> }.into_any(),
         None => none("none", "Not recorded.").into_any(),
@@ -270,12 +306,12 @@ fn detail(entry: &AuditEntry) -> AnyView {
             {fact("who", view! { <b>{entry.actor.name.clone()}</b>", "{entry.actor.kind.clone()}" "{roles} })}
             {fact("subject", view! { {entry.subject.kind.clone()}" "<code>{entry.subject.id.clone()}</code> })}
             {fact("reason", entry.reason.clone().map_or_else(|| none("none", "No reason was given.").into_any(), |reason| format!("“{reason}”").into_any()))}
-            {fact("before", json(&entry.before))}
-            {fact("after", json(&entry.after))}
             {fact("request", optional(&entry.request_id))}
             {fact("address", optional(&entry.ip))}
             {fact("entry", view! { <span class="id">{format::short(&id)}{copy(id.clone())}</span> })}
         </dl>
+        <h3>"Before and after"</h3>
+        {differences(entry.before.as_ref(), entry.after.as_ref())}
     }.into_any()
 }
 
@@ -290,5 +326,8 @@ mod tests {
         assert_eq!(instant(""), "");
         let filters = Filters { from: "2026-12-02T03:41".to_owned(), ..Filters::default() };
         assert_eq!(filters.path(""), "/audit?from=2026%2D12%2D02T03%3A41%3A00Z");
+        let entry = AuditId(uuid::Uuid::nil());
+        let opened = filters.opened(entry);
+        assert!(opened.starts_with("/audit?from=2026%2D12%2D02T03%3A41&entry=0000"), "{opened}");
     }
 }

@@ -140,15 +140,22 @@ fn left(cohort: &Cohort) -> i64 {
     count_of(cohort, ItemState::Held) + count_of(cohort, ItemState::Scheduled)
 }
 
+/// `1 message stays held`.
+fn stay_held(number: i64) -> String {
+    format!("{} {} held", format::messages(number), if number == 1 { "stays" } else { "stay" })
+}
+
 fn label_of(command: Command, cohort: &Cohort) -> String {
-    let left = format::count(left(cohort));
+    let rest = left(cohort);
+    let left = format::count(rest);
     let text = match command {
         Command::StartCanary => format!("Start canary: publish 1 of {}", format::count(cohort.row.size)),
         Command::NextCanary => "Next canary: publish 1 more".to_owned(),
         Command::CanaryAgain => "Canary again: publish 1".to_owned(),
+        Command::Expand if rest == 1 => "Expand: publish the other message".to_owned(),
         Command::Expand => format!("Expand: publish the other {left}"),
         Command::Resume => format!("Resume: {left} left"),
-        Command::Pause => format!("Pause: {left} stay held"),
+        Command::Pause => format!("Pause: {}", stay_held(rest)),
         Command::Abort => format!("Abort: keep {left} held, end the cohort"),
         other => verb(other).to_owned(),
     };
@@ -158,6 +165,7 @@ fn label_of(command: Command, cohort: &Cohort) -> String {
 /// What the act will do, in a sentence and in facts.
 fn says(command: Command, cohort: &Cohort) -> AnyView {
     let queue = cohort.row.queue.name.clone();
+    let held = stay_held(left(cohort));
     let left = format::messages(left(cohort));
     let lead = match command {
         Command::Submit => format!(
@@ -182,14 +190,14 @@ fn says(command: Command, cohort: &Cohort) -> AnyView {
         Command::Resume => {
             format!("This goes on where it was paused: {left} may go out to {queue}, first one as probation.")
         }
-        Command::Pause => format!("This stops handing over. {left} stay held; what the broker has isn’t recalled."),
+        Command::Pause => format!("This stops handing over. {held}; what the broker has isn’t recalled."),
         Command::Withdraw => {
             "This takes the cohort back and ends it. Nothing has moved; the messages stay held.".to_owned()
         }
         Command::Revoke => "This takes your approval back: the cohort waits for review again.".to_owned(),
         Command::Discard => "This drops the draft. The messages stay held.".to_owned(),
         Command::Abort => format!(
-            "This ends the cohort. {left} stay held; what the broker has isn’t recalled, and old owners are fenced first."
+            "This ends the cohort. {held}; what the broker has isn’t recalled, and old owners are fenced first."
         ),
         Command::Edit | Command::Approve | Command::RequestChanges | Command::Reject => String::new(),
     };

@@ -1,7 +1,7 @@
 //! The canary of each stratum: the durable state that was found, beside what was expected.
 
 use crate::{
-    components::{Icon, none, state, when},
+    components::{Icon, fields_of, none, state, when},
     format, words,
 };
 use domain::api::{Canary, Cohort, ExpectationResult, ProbeSample};
@@ -30,7 +30,7 @@ fn one(canary: &Canary, probe: &str) -> AnyView {
         (None, None) => ().into_any(),
     };
     let attributed = match &canary.attributed_by {
-        Some(by) => view! { {by.clone()} }.into_any(),
+        Some(by) => attribution(by).into_any(),
         None => none("not attributed", "Nothing ties the effect to this redrive yet.").into_any(),
     };
     let version = match &canary.worker_version {
@@ -62,6 +62,15 @@ fn one(canary: &Canary, probe: &str) -> AnyView {
     }.into_any()
 }
 
+fn attribution(by: &str) -> String {
+    match by {
+        "effect_recorded event" => "a worker’s effect_recorded event with this redrive’s id".to_owned(),
+        "probe row" => "a row of the probe with this redrive’s id".to_owned(),
+        "by exclusion" => "exclusion: no other live message of the job is known".to_owned(),
+        other => format::words(other),
+    }
+}
+
 fn expectation(one: &ExpectationResult) -> AnyView {
     let found = match &one.found {
         Some(value) => format::json(value).into_any(),
@@ -80,9 +89,8 @@ fn sample(sample: Option<&ProbeSample>) -> AnyView {
     match &sample.rows {
         Some(rows) if rows.is_empty() => view! { "absent: 0 rows, "{when(sample.at)} }.into_any(),
         Some(rows) => {
-            let text = rows.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-            let many = rows.len();
-            view! { {many}" rows, "{when(sample.at)}<pre class="code wrap">{text}</pre> }.into_any()
+            let found = format::many(format::len(rows.len()), "row", "rows");
+            view! { {found}", "{when(sample.at)}{rows.iter().map(fields_of).collect_view()} }.into_any()
         }
         None => {
             let why = sample.reason.clone().unwrap_or_else(|| "no answer".to_owned());

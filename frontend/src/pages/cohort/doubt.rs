@@ -2,18 +2,18 @@
 
 use super::{
     Shown, count_of,
-    items::glyph,
+    listed::Listed,
     opened::{Parts, items_path},
 };
 use crate::{
-    api::{Method, act, get},
-    components::{ActButton, ActDialog, Answered, Asked, Beside, Icon, outcome, state, when, when_ago},
+    api::{Method, act},
+    components::{ActButton, ActDialog, Answered, Asked, Icon, icon, outcome, state, when, when_ago},
     format,
     frame::use_me,
     live::Topic,
 };
 use domain::{
-    api::{CohortItem, Page, Reason, Resolve, ResolveOutcome},
+    api::{CohortItem, PendingResolution, Reason, Resolve, ResolveOutcome},
     ids::CohortId,
     vocabulary::{ItemState, Permission},
 };
@@ -26,9 +26,9 @@ pub(super) fn Doubts(shown: Shown, parts: Parts) -> impl IntoView {
     let any = Memo::new(move |_| shown.with(|cohort| count_of(cohort, ItemState::InDoubt) > 0));
     move || {
         any.get().then(|| {
-            let read = move || get(&shown.with_untracked(|cohort| items_path(cohort, ItemState::InDoubt.as_str())));
+            let path = move || shown.with_untracked(|cohort| items_path(cohort, ItemState::InDoubt.as_str()));
             let first = parts.try_update_value(|parts| parts.doubts.take()).flatten();
-            Beside::<Page<CohortItem>>::new(first, &[Topic::Cohorts], read).show(move |page| {
+            Listed::new(first, &[Topic::Cohorts], path).show(move |page| {
                 view! {
                     <For
                         each=move || page.get().items
@@ -67,13 +67,13 @@ fn Doubt(shown: Shown, cohort: CohortId, item: CohortItem) -> impl IntoView {
         .into_any(),
         Some(pending) => view! {
             <p class="note">{pending.by.username.clone()}" says it was never published ("{when_ago(pending.at)}"): “"{pending.reason.clone()}"”"</p>
-            <Way shown cohort item=item.clone() way=Way::Confirm />
+            <Way shown cohort item=item.clone() way=Way::Confirm said=pending />
         }
         .into_any(),
     };
     let label = format!("In doubt: {job}");
     view! {
-        <section class="doubt-card" id="doubt" aria-label=label>
+        <section class="doubt-card" id=format!("doubt-{}", item.id) aria-label=label>
             <div class="head">
                 <h3>{state("doubt", Icon::Doubt, "in doubt")}</h3>
                 <a class="mono" href=format!("/quarantine/{}", item.quarantine_id)>{job}</a>
@@ -93,10 +93,21 @@ enum Way {
 }
 
 #[component]
-fn Way(shown: Shown, cohort: CohortId, item: CohortItem, way: Way) -> impl IntoView {
+fn Way(
+    shown: Shown,
+    cohort: CohortId,
+    item: CohortItem,
+    way: Way,
+    /// The word that would be confirmed.
+    #[prop(optional)]
+    said: Option<PendingResolution>,
+) -> impl IntoView {
     let open = RwSignal::new(false);
     let permission = if way == Way::Confirm { Permission::Approve } else { Permission::Respond };
-    let lacks = use_me().and_then(|me| me.lacks(permission));
+    let me = use_me();
+    let own = me.as_ref().zip(said).is_some_and(|(me, said)| me.0.user.id == said.by.id);
+    let lacks = me.and_then(|me| me.lacks(permission));
+    let lacks = lacks.or_else(|| own.then(|| "it is your own word: another person must confirm it".to_owned()));
     let (label, lead) = match way {
         Way::Arrived => (
             "It arrived: record it…",
@@ -141,4 +152,14 @@ fn Way(shown: Shown, cohort: CohortId, item: CohortItem, way: Way) -> impl IntoV
         <ActButton label why_not=Signal::stored(lacks) on_press=move || open.set(true) />
         <ActDialog open asked on_submit><p class="lead">{lead}</p></ActDialog>
     }
+}
+
+fn glyph(source: &str) -> AnyView {
+    icon(match source {
+        "event" => Icon::Run,
+        "dead_letter" => Icon::Dlq,
+        "probe" => Icon::Search,
+        "late_confirm" => Icon::Ack,
+        _ => Icon::Unknown,
+    })
 }

@@ -1,27 +1,28 @@
 //! The draft: what will be asked of the reviewers. Saved as a whole, under the version that was seen.
 
 use super::{
-    Shown,
+    Shown, UnsavedDrafts,
     expectations::Expectations,
     fields::Fields,
-    opened::{Parts, items_path},
+    opened::Parts,
     preflight::{findings, summary},
     review::reviewer,
+    strata::Strata,
 };
 use crate::{
-    api::{Acting, Method, act, get, new_key},
+    api::{Acting, Method, act, new_key},
     clock::use_clock,
-    components::{ActButton, Beside, Icon, banner, num, state},
+    components::{ActButton, Icon, banner, icon},
     format,
     frame::use_me,
 };
 use domain::{
-    api::{Cohort, CohortItem, FieldError, Finding, Page, Problem},
+    api::{Cohort, FieldError, Finding, Problem},
     vocabulary::Permission,
 };
 use leptos::prelude::*;
 
-/// What went wrong with the last save: at its fields, and as a whole.
+/// What went wrong with the last save, at its fields.
 #[derive(Clone, Copy)]
 struct Errors(RwSignal<Vec<FieldError>>);
 
@@ -33,30 +34,118 @@ impl Errors {
     }
 }
 
+/// Where each part of a draft is typed: its pointer's beginning, the field's id and label.
+const PLACES: [(&str, &str, &str); 21] = [
+    ("/title", "draft-title", "Title"),
+    ("/reason", "draft-reason", "Reason"),
+    ("/condition_fixed/reference", "draft-reference", "Reference"),
+    ("/condition_fixed/min_worker_version", "draft-version", "Workers at least"),
+    ("/condition_fixed", "draft-condition", "Condition fixed"),
+    ("/canary/probe", "draft-probe", "Probe"),
+    ("/canary/wait_s", "draft-wait", "Wait up to"),
+    ("/canary/max_canaries", "draft-canaries", "Canaries at most"),
+    ("/canary/valid_s", "draft-valid", "A pass is valid"),
+    ("/canary/attribution", "draft-exclusion", "Attribution"),
+    ("/canary/expect", "h-proof", "What the probe’s rows must show"),
+    ("/canary/items", "h-strata", "Canaries"),
+    ("/expansion/start_per_s", "draft-start", "Start"),
+    ("/expansion/max_per_s", "draft-max", "At most"),
+    ("/expansion/step_factor", "draft-factor", "Step"),
+    ("/expansion/step_s", "draft-step", "every"),
+    ("/expansion/max_in_flight", "draft-in-flight", "In flight"),
+    ("/expansion/verify_sample_percent", "draft-verify", "Verify"),
+    ("/expansion/on_red", "draft-red", "When a guard is red"),
+    ("/expires_at", "draft-expires", "May be started until"),
+    ("/run_by", "draft-run-by", "Aborts by itself at"),
+];
+
+fn place(pointer: &str) -> Option<(&'static str, &'static str)> {
+    PLACES.iter().find(|(begins, ..)| pointer.starts_with(begins)).map(|(_, id, label)| (*id, *label))
+}
+
+/// Every field that needs another look, each a way to it.
+fn to_mend(errors: Errors) -> impl IntoView {
+    move || {
+        let errors = errors.0.get();
+        (!errors.is_empty()).then(|| {
+            let fields = errors
+                .iter()
+                .map(|error| {
+                    let detail = error.detail.clone();
+                    match place(&error.pointer) {
+                        Some((id, label)) => {
+                            let go = move |event: leptos::ev::MouseEvent| {
+                                event.prevent_default();
+                                focus(id);
+                            };
+                            view! { <li><a href=format!("#{id}") on:click=go>{label}</a>": "{detail}</li> }.into_any()
+                        }
+                        None => view! { <li><code>{error.pointer.clone()}</code>": "{detail}</li> }.into_any(),
+                    }
+                })
+                .collect_view();
+            view! {
+                <div class="banner" data-state="poison" role="alert">
+                    {icon(Icon::Stop)}
+                    <div><p><b>"Not saved. "</b>{bad_fields(errors.len())}</p><ul>{fields}</ul></div>
+                </div>
+            }
+        })
+    }
+}
+
+fn bad_fields(number: usize) -> String {
+    format::many(format::len(number), "field needs another look", "fields need another look")
+}
+
+fn focus(id: &str) {
+    #[cfg(feature = "hydrate")]
+    {
+        use wasm_bindgen::JsCast as _;
+        let found = document().get_element_by_id(id);
+        if let Some(field) = found.and_then(|found| found.dyn_into::<web_sys::HtmlElement>().ok()) {
+            field.scroll_into_view();
+            // refused only by an element that can't have it
+            let _ = field.focus();
+        }
+    }
+    #[cfg(not(feature = "hydrate"))]
+    let _ = id;
+}
+
 /// The form.
 #[component]
 pub(super) fn Editor(shown: Shown, parts: Parts) -> impl IntoView {
     let clock = use_clock();
-    let fields = StoredValue::new(shown.with_untracked(|cohort| Fields::of(cohort, clock)));
-    let fields = fields.get_value();
+    let unsaved = UnsavedDrafts::of_context();
+    let id = shown.with_untracked(|cohort| cohort.row.id);
+    let fields = shown.with_untracked(|cohort| Fields::of(cohort, clock));
+    let back = unsaved.put_back(id, fields);
+    let dirty = Memo::new(move |_| fields.is_unsaved());
+    Effect::new(move |_| unsaved.keep(id, fields));
     let errors = Errors(RwSignal::new(Vec::new()));
     let problem = RwSignal::new(None::<Problem>);
     let busy = RwSignal::new(false);
     let saved = RwSignal::new(false);
     let lacks = use_me().and_then(|me| me.lacks(Permission::Respond));
     let why_not = Signal::derive(move || lacks.clone().or_else(|| busy.get().then(|| "being saved".to_owned())));
+    let refuse = move |bad: Vec<FieldError>| {
+        let first = bad.first().and_then(|error| place(&error.pointer));
+        errors.0.set(bad);
+        if let Some((id, _)) = first {
+            focus(id);
+        }
+    };
     let save = move || {
         saved.set(false);
         problem.set(None);
+        errors.0.set(Vec::new());
         let draft = match fields.read() {
             Ok(draft) => draft,
-            Err(bad) => {
-                errors.0.set(bad);
-                return;
-            }
+            Err(bad) => return refuse(bad),
         };
-        errors.0.set(Vec::new());
         busy.set(true);
+        let typed = untrack(|| fields.typed());
         let (path, version) =
             shown.with_untracked(|cohort| (format!("/cohorts/{}", cohort.row.id), fields.version(cohort)));
         let acting = Acting { key: new_key(), version: Some(version) };
@@ -64,23 +153,39 @@ pub(super) fn Editor(shown: Shown, parts: Parts) -> impl IntoView {
         leptos::task::spawn_local(async move {
             let answer = answer.await;
             if busy.try_set(false).is_some() {
+                if answer.is_ok() {
+                    unsaved.forget(id);
+                }
                 return;
             }
             match answer {
                 Ok(cohort) => {
                     saved.set(true);
-                    fields.saved(&cohort);
+                    fields.saved(&cohort, typed);
                     shown.take(cohort);
                 }
-                Err(refused) => {
-                    errors.0.set(refused.errors.clone());
-                    problem.set(Some(refused));
-                }
+                Err(refused) if refused.errors.is_empty() => problem.set(Some(refused)),
+                Err(refused) => refuse(refused.errors),
             }
         });
     };
+    let standing = move || match (errors.0.with(Vec::len), dirty.get(), saved.get()) {
+        (bad @ 1.., ..) => format!("not saved: {}", bad_fields(bad)),
+        (0, true, _) => "not saved yet: changes count when they are saved".to_owned(),
+        (0, false, true) => "saved; the pre-flight above is of what was saved".to_owned(),
+        (0, false, false) => "changes count when they are saved".to_owned(),
+    };
+    let back = back.then(|| {
+        view! {
+            <p class="banner" data-state="plain" role="status">
+                {icon(Icon::Audit)}
+                <span>"What you typed here before is back. "<b>"It isn’t saved."</b></span>
+            </p>
+        }
+    });
     view! {
         <div class="stack">
+            {back}
             <Selection shown />
             <Strata shown parts fields />
             <section class="panel" aria-labelledby="h-preflight">
@@ -106,11 +211,12 @@ pub(super) fn Editor(shown: Shown, parts: Parts) -> impl IntoView {
                     </section>
                 </div>
             </div>
+            {to_mend(errors)}
             {move || problem.get().map(|problem| banner(&problem))}
             <div class="foot-bar">
                 <p>
                     {move || shown.with(summary)}
-                    <small role="status">{move || if saved.get() { "saved; the pre-flight above is of what was saved" } else { "changes count when they are saved" }}</small>
+                    <small role="status">{standing}</small>
                 </p>
                 <div class="acts"><ActButton label="Save the draft" kind="primary" why_not on_press=save /></div>
             </div>
@@ -127,90 +233,6 @@ fn Selection(shown: Shown) -> impl IntoView {
                 {move || shown.with(|cohort| format!("{} of {}. ", format::messages(cohort.row.size), cohort.row.queue.name))}
                 <a href=move || shown.with(|cohort| format!("/cohorts/{}?tab=items", cohort.row.id))>"See each"</a>
             </p>
-        </section>
-    }
-}
-
-/// Alike messages, each with the one canary that proves them.
-#[component]
-fn Strata(shown: Shown, parts: Parts, fields: Fields) -> impl IntoView {
-    // candidates to choose from: the first items of the cohort
-    let first = parts.try_update_value(|parts| parts.items.take()).flatten();
-    let items =
-        Beside::<Page<CohortItem>>::new(
-            first,
-            &[],
-            move || get(&shown.with_untracked(|cohort| items_path(cohort, ""))),
-        );
-    let rows = move |items: Vec<CohortItem>| {
-        shown.with(|cohort| {
-            cohort
-                .strata
-                .iter()
-                .zip(fields.canaries.get())
-                .map(|(stratum, chosen)| {
-                    let class = stratum.error_class.clone().unwrap_or_else(|| "unclassified".to_owned());
-                    let options = items
-                        .iter()
-                        .filter(|item| item.stratum == stratum.index)
-                        .map(|item| {
-                            let value = item.quarantine_id.to_string();
-                            let job = item.job_id.as_ref().map_or_else(|| format::short(&value), ToString::to_string);
-                            let selected = chosen.get_untracked() == value;
-                            view! { <option value=value.clone() selected=selected>{job}</option> }
-                        })
-                        .collect_view();
-                    let inspected = if stratum.canary_inspected {
-                        state("well", Icon::Check, "payload opened").into_any()
-                    } else {
-                        state("poison", Icon::Lock, "not yet: open its payload first").into_any()
-                    };
-                    let label = format!("Canary of stratum {}", stratum.index);
-                    view! {
-                        <tr>
-                            <th scope="row" class="lead"><span class="mono">{class}</span>" "<small class="dim">{format::short(&stratum.fingerprint)}</small></th>
-                            <td class="end" data-label="Items">{num(stratum.size)}</td>
-                            <td class="pair" data-label="Canary, exactly one">
-                                <select class="input" aria-label=label on:change=move |event| chosen.set(event_target_value(&event))>
-                                    <option value="">"choose one…"</option>
-                                    {options}
-                                </select>
-                            </td>
-                            <td data-label="Payload">{move || {
-                                let chosen = chosen.get();
-                                (!chosen.is_empty()).then(|| view! { <a href=format!("/quarantine/{chosen}")>"Open its payload"</a> })
-                            }}</td>
-                            <td class="pair" data-label="Inspected">{inspected}</td>
-                        </tr>
-                    }
-                })
-                .collect_view()
-        })
-    };
-    view! {
-        <section class="panel" aria-labelledby="h-strata">
-            <header><h2 id="h-strata">"Strata"</h2><span class="meta">"alike: same fingerprint, same target"</span></header>
-            {items.show(move |page| {
-                let rows = move || rows(page.get().items);
-                view! {
-                    <div class="table-box" tabindex="0" role="region" aria-label="Strata, table">
-                        <table class="table by-card">
-                            <thead>
-                                <tr>
-                                    <th scope="col">"Class and fingerprint"</th>
-                                    <th scope="col" class="end">"Items"</th>
-                                    <th scope="col">"Canary, exactly one"</th>
-                                    <th scope="col">"Payload"</th>
-                                    <th scope="col">"Inspected"</th>
-                                </tr>
-                            </thead>
-                            <tbody>{rows}</tbody>
-                        </table>
-                    </div>
-                }
-                .into_any()
-            })}
-            <p class="note">"Each stratum proves itself with its own canary, one after another, before anything expands."</p>
         </section>
     }
 }
@@ -275,13 +297,13 @@ fn what_changed(fields: Fields, errors: Errors) -> AnyView {
             <div class="fields">
                 <div class="field full">
                     <label for="draft-title">"Title"</label>
-                    <input class="input" id="draft-title" maxlength="200" value=fields.title.get_untracked() prop:value=fields.title on:input=move |event| fields.title.set(event_target_value(&event)) />
-                    <span class="error">{move || errors.at("/title")}</span>
+                    <input class="input" id="draft-title" maxlength="200" aria-describedby="draft-title-error" aria-invalid=move || errors.at("/title").map(|_| "true") value=fields.title.get_untracked() prop:value=fields.title on:input=move |event| fields.title.set(event_target_value(&event)) />
+                    <span class="error" id="draft-title-error">{move || errors.at("/title")}</span>
                 </div>
                 <div class="field full">
                     <label for="draft-reason">"Reason"</label>
-                    <textarea class="input" id="draft-reason" maxlength="2000" prop:value=fields.reason on:input=move |event| fields.reason.set(event_target_value(&event))>{fields.reason.get_untracked()}</textarea>
-                    <span class="error">{move || errors.at("/reason")}</span>
+                    <textarea class="input" id="draft-reason" maxlength="2000" aria-describedby="draft-reason-error" aria-invalid=move || errors.at("/reason").map(|_| "true") prop:value=fields.reason on:input=move |event| fields.reason.set(event_target_value(&event))>{fields.reason.get_untracked()}</textarea>
+                    <span class="error" id="draft-reason-error">{move || errors.at("/reason")}</span>
                 </div>
                 <div class="field">
                     <label for="draft-condition">"Condition fixed"</label>
@@ -297,7 +319,7 @@ fn what_changed(fields: Fields, errors: Errors) -> AnyView {
 fn canary(fields: Fields, errors: Errors) -> AnyView {
     view! {
         <section class="panel" aria-labelledby="h-proof">
-            <header><h2 id="h-proof">"How the canary’s effect is proved"</h2><span class="meta">"absent before, as expected after, this redrive’s"</span></header>
+            <header><h2 id="h-proof" tabindex="-1">"How the canary’s effect is proved"</h2><span class="meta">"absent before, as expected after, this redrive’s"</span></header>
             <div class="fields">
                 {field("Probe", "draft-probe", fields.probe, "", (errors, "/canary/probe"))}
                 {field("Wait up to", "draft-wait", fields.wait, "s", (errors, "/canary/wait_s"))}
@@ -306,7 +328,7 @@ fn canary(fields: Fields, errors: Errors) -> AnyView {
                 <div class="field">
                     <span class="label">"Attribution"</span>
                     <label class="check">
-                        <input type="checkbox" prop:checked=fields.by_exclusion on:change=move |event| fields.by_exclusion.set(event_target_checked(&event)) />
+                        <input type="checkbox" id="draft-exclusion" prop:checked=fields.by_exclusion on:change=move |event| fields.by_exclusion.set(event_target_checked(&event)) />
                         "by exclusion, where no redrive id comes back"
                     </label>
                 </div>
@@ -334,6 +356,7 @@ fn expansion(fields: Fields, errors: Errors) -> AnyView {
                         <option value="halve" selected=fields.on_red.get_untracked() == "halve">"halve, then pause"</option>
                         <option value="pause" selected=fields.on_red.get_untracked() == "pause">"pause at once"</option>
                     </select>
+                    <span class="hint">"Part of the plan; without effect while there are no guards."</span>
                 </div>
             </div>
         </section>

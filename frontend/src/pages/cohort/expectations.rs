@@ -38,16 +38,16 @@ impl Line {
         }
     }
 
-    fn read(self) -> Expectation {
-        let text = self.value.get_untracked();
-        let op = match self.op.get_untracked().as_str() {
+    fn get(self) -> Expectation {
+        let text = self.value.get();
+        let op = match self.op.get().as_str() {
             "gte" => ExpectOp::Gte,
             "exists" => ExpectOp::Exists,
             _ => ExpectOp::Eq,
         };
-        let evidence = self.from_evidence.get_untracked() && op != ExpectOp::Exists;
+        let evidence = self.from_evidence.get() && op != ExpectOp::Exists;
         Expectation {
-            pointer: self.pointer.get_untracked().trim().to_owned(),
+            pointer: self.pointer.get().trim().to_owned(),
             op,
             // a bare word is a string; numbers, booleans and quoted text are themselves
             value: (!evidence && op != ExpectOp::Exists)
@@ -71,15 +71,27 @@ impl Lines {
         Self { lines: RwSignal::new(lines), next }
     }
 
-    pub(super) fn read(self) -> Vec<Expectation> {
-        self.lines.get_untracked().into_iter().map(Line::read).filter(|one| !one.pointer.is_empty()).collect()
+    /// The expectations that the lines make, tracked.
+    pub(super) fn get(self) -> Vec<Expectation> {
+        self.lines.get().into_iter().map(Line::get).filter(|one| !one.pointer.is_empty()).collect()
+    }
+
+    /// Lines for these, in place of what was.
+    pub(super) fn put(self, expect: &[Expectation]) {
+        self.lines.set(Vec::new());
+        for one in expect {
+            self.push(one);
+        }
     }
 
     fn add(self) {
+        self.push(&Expectation { pointer: "/0".to_owned(), op: ExpectOp::Exists, value: None, from_evidence: None });
+    }
+
+    fn push(self, one: &Expectation) {
         let id = self.next.get_value();
         self.next.set_value(id + 1);
-        let one = Expectation { pointer: "/0".to_owned(), op: ExpectOp::Exists, value: None, from_evidence: None };
-        self.lines.update(|lines| lines.push(Line::new(id, &one)));
+        self.lines.update(|lines| lines.push(Line::new(id, one)));
     }
 }
 

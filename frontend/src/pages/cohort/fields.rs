@@ -4,8 +4,8 @@ use super::expectations::Lines;
 use crate::{clock::Clock, format};
 use domain::{
     api::{
-        Attribution, CanaryPlan, Cohort, ConditionFixed, ConditionKind, Draft, Expansion, FieldError, OnRed,
-        Thousandths, Timestamp,
+        Attribution, CanaryPlan, Cohort, ConditionFixed, ConditionKind, Draft, Expansion, Expectation, FieldError,
+        OnRed, Thousandths, Timestamp,
     },
     ids::QuarantineId,
 };
@@ -38,20 +38,26 @@ pub(super) struct Fields {
     pub(super) run_by: RwSignal<String>,
     pub(super) accepted: RwSignal<Vec<String>>,
     pub(super) restore_expiration: RwSignal<bool>,
-    kept: StoredValue<Kept>,
+    kept: RwSignal<Kept>,
 }
 
 /// What the form was filled from, and the version that was seen then.
 #[derive(Debug, Clone)]
-struct Kept {
+pub(crate) struct Kept {
     draft: Draft,
     version: i64,
+    /// As the form had it then.
+    pub(super) typed: Typed,
 }
 
-impl Kept {
-    fn of(cohort: &Cohort) -> Self {
-        Self { draft: cohort.draft.clone(), version: cohort.row.version }
-    }
+/// What stands in every field.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Typed {
+    texts: Vec<String>,
+    canaries: Vec<String>,
+    expect: Vec<Expectation>,
+    accepted: Vec<String>,
+    ticks: [bool; 2],
 }
 
 /// The form of a datetime-local field; read as UTC.
@@ -86,7 +92,7 @@ impl Fields {
             text(value.map_or_else(|| otherwise.to_owned(), |value| format::rate(value).replace('\u{a0}', "")))
         };
         let number = |value: Option<i64>, otherwise: i64| text(value.unwrap_or(otherwise));
-        Self {
+        let fields = Self {
             title: text(&draft.title),
             reason: text(&draft.reason),
             condition: text(fixed.map_or("", |fixed| condition_value(fixed.kind))),
@@ -110,25 +116,90 @@ impl Fields {
             run_by: later(draft.run_by, 2),
             accepted: RwSignal::new(draft.accept_warnings.clone()),
             restore_expiration: RwSignal::new(draft.restore_expiration),
-            kept: StoredValue::new(Kept::of(cohort)),
+            kept: RwSignal::new(Kept { draft: draft.clone(), version: cohort.row.version, typed: Typed::default() }),
+        };
+        fields.kept.update(|kept| kept.typed = untrack(|| fields.typed()));
+        fields
+    }
+
+    fn texts(self) -> [RwSignal<String>; 18] {
+        [
+            self.title,
+            self.reason,
+            self.condition,
+            self.reference,
+            self.min_version,
+            self.probe,
+            self.wait,
+            self.max_canaries,
+            self.valid,
+            self.start,
+            self.max,
+            self.factor,
+            self.step,
+            self.in_flight,
+            self.on_red,
+            self.verify,
+            self.expires,
+            self.run_by,
+        ]
+    }
+
+    /// What stands in every field now, tracked.
+    pub(super) fn typed(self) -> Typed {
+        Typed {
+            texts: self.texts().map(|field| field.get()).to_vec(),
+            canaries: self.canaries.get().iter().map(|chosen| chosen.get()).collect(),
+            expect: self.expect.get(),
+            accepted: self.accepted.get(),
+            ticks: [self.by_exclusion.get(), self.restore_expiration.get()],
         }
+    }
+
+    /// Puts into the fields what was typed before into a form that was filled from `kept`. Whether they fit.
+    pub(super) fn put(self, typed: &Typed, kept: Kept) -> bool {
+        let canaries = self.canaries.get_untracked();
+        if typed.texts.len() != self.texts().len() || typed.canaries.len() != canaries.len() {
+            return false;
+        }
+        for (field, text) in self.texts().into_iter().chain(canaries).zip(typed.texts.iter().chain(&typed.canaries)) {
+            field.set(text.clone());
+        }
+        self.expect.put(&typed.expect);
+        self.accepted.set(typed.accepted.clone());
+        let [by_exclusion, restore_expiration] = typed.ticks;
+        self.by_exclusion.set(by_exclusion);
+        self.restore_expiration.set(restore_expiration);
+        self.kept.set(kept);
+        true
+    }
+
+    /// What the form was filled from, tracked.
+    pub(super) fn kept(self) -> Kept {
+        self.kept.get()
+    }
+
+    /// Whether something stands here that isn't saved, tracked.
+    pub(super) fn is_unsaved(self) -> bool {
+        let typed = self.typed();
+        self.kept.with(|kept| kept.typed != typed)
     }
 
     /// The version to save under. A cohort whose version rose for another reason than its draft may be written; where
     /// another person changed the draft since the form was filled, the server must refuse what is typed here.
     pub(super) fn version(self, now: &Cohort) -> i64 {
-        self.kept.with_value(|kept| if kept.draft == now.draft { now.row.version } else { kept.version })
+        self.kept.with_untracked(|kept| if kept.draft == now.draft { now.row.version } else { kept.version })
     }
 
-    /// What is in the form was saved as this.
-    pub(super) fn saved(self, cohort: &Cohort) {
-        self.kept.set_value(Kept::of(cohort));
+    /// What was in the form when it was sent was saved as this.
+    pub(super) fn saved(self, cohort: &Cohort, typed: Typed) {
+        self.kept.set(Kept { draft: cohort.draft.clone(), version: cohort.row.version, typed });
     }
 
     /// The draft that these make, or which fields can't be read.
     pub(super) fn read(self) -> Result<Draft, Vec<FieldError>> {
         let mut errors = Vec::new();
-        let kept = self.kept.get_value().draft;
+        let kept = self.kept.get_untracked().draft;
         let condition_fixed = condition_kind(&self.condition.get_untracked()).map(|kind| ConditionFixed {
             kind,
             reference: trimmed(self.reference),
@@ -192,7 +263,7 @@ impl Fields {
             canary: Some(CanaryPlan {
                 items,
                 probe: trimmed(self.probe),
-                expect: self.expect.read(),
+                expect: untrack(|| self.expect.get()),
                 wait_s,
                 max_canaries,
                 valid_s,
@@ -239,5 +310,37 @@ fn condition_kind(value: &str) -> Option<ConditionKind> {
         "configuration" => Some(ConditionKind::Configuration),
         "data" => Some(ConditionKind::Data),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::ids::CohortId;
+
+    #[test]
+    fn what_was_typed_and_not_saved_is_put_back_and_what_was_saved_is_not() {
+        Owner::new().with(|| {
+            let cohort = super::super::sample::cohort();
+            let clock = Clock::of(RwSignal::new(time::OffsetDateTime::UNIX_EPOCH));
+            let unsaved = super::super::UnsavedDrafts::of_context();
+            let id: CohortId = cohort.row.id;
+            let first = Fields::of(&cohort, clock);
+            assert!(!first.is_unsaved(), "a proposal isn't a change");
+            unsaved.keep(id, first);
+            assert!(!unsaved.put_back(id, Fields::of(&cohort, clock)));
+
+            first.reason.set("because of order_lines".to_owned());
+            first.canaries.get_untracked()[0].set("0193".to_owned());
+            first.restore_expiration.set(true);
+            unsaved.keep(id, first);
+            let second = Fields::of(&cohort, clock);
+            assert!(unsaved.put_back(id, second) && second.is_unsaved());
+            assert_eq!(second.typed(), first.typed());
+
+            second.saved(&cohort, second.typed());
+            unsaved.keep(id, second);
+            assert!(!unsaved.put_back(id, Fields::of(&cohort, clock)), "saved");
+        });
     }
 }

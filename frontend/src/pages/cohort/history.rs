@@ -26,7 +26,7 @@ pub(super) fn History(shown: Shown) -> impl IntoView {
 fn entry(entry: &StageEntry) -> AnyView {
     let badge = words::cohort(entry.state);
     let who = entry.by.as_ref().map_or_else(|| "lazaret".to_owned(), |by| by.username.clone());
-    let reason = entry.reason.as_deref().map(|why| format!("“{}”", format::words(why)));
+    let reason = entry.reason.as_deref().map(|why| format::why(why, entry.by.is_some()));
     view! {
         <li>
             {when(entry.at)}

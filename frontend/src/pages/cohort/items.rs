@@ -2,11 +2,11 @@
 
 use super::{
     Shown,
+    listed::Listed,
     opened::{Parts, items_path},
 };
 use crate::{
-    api::get,
-    components::{Beside, Icon, icon, none, num, when},
+    components::{none, num, when},
     format,
     live::Topic,
     words,
@@ -24,13 +24,13 @@ pub(super) fn Items(shown: Shown, parts: Parts) -> impl IntoView {
     let id = shown.with_untracked(|cohort| cohort.row.id);
     let query = use_query_map();
     let state = Memo::new(move |_| query.with(|query| query.get("item_state")).unwrap_or_default());
-    let read = move || get(&shown.with_untracked(|cohort| items_path(cohort, &state.get_untracked())));
     let first = parts.try_update_value(|parts| parts.items.take()).flatten();
-    let page = Beside::new(first, &[Topic::Cohorts], read);
+    let path = move || shown.with_untracked(|cohort| items_path(cohort, &state.get_untracked()));
+    let items = Listed::new(first, &[Topic::Cohorts], path);
     Effect::new(move |before: Option<String>| {
         let now = state.get();
         if before.is_some_and(|before| before != now) {
-            page.take(untrack(read));
+            items.restart();
         }
         now
     });
@@ -47,19 +47,12 @@ pub(super) fn Items(shown: Shown, parts: Parts) -> impl IntoView {
     };
     view! {
         <div class="filters"><div class="segmented" role="group" aria-label="State">{states}</div></div>
-        {page.show(|page| view! { <Listing page /> }.into_any())}
+        {items.show(|page| view! { <Listing page /> }.into_any())}
     }
 }
 
 #[component]
 fn Listing(page: RwSignal<Page<CohortItem>>) -> impl IntoView {
-    let more = move || {
-        page.with(|page| {
-            let shown = i64::try_from(page.items.len()).unwrap_or(i64::MAX);
-            (page.total.value > shown)
-                .then(|| format!("The first {} of {}.", format::count(shown), format::count(page.total.value)))
-        })
-    };
     view! {
         <div class="table-box" tabindex="0" role="region" aria-label="Items">
             <table class="table by-card">
@@ -82,7 +75,6 @@ fn Listing(page: RwSignal<Page<CohortItem>>) -> impl IntoView {
                 </tbody>
             </table>
         </div>
-        <p class="note">{more}</p>
     }
 }
 
@@ -112,15 +104,4 @@ fn row(item: &CohortItem) -> AnyView {
             <td class="fill lead">{item.state_reason.as_deref().map(format::words)}</td>
         </tr>
     }.into_any()
-}
-
-/// Kept for the doubt cards: a glyph in an evidence list.
-pub(super) fn glyph(source: &str) -> impl IntoView {
-    icon(match source {
-        "event" => Icon::Run,
-        "dead_letter" => Icon::Dlq,
-        "probe" => Icon::Search,
-        "late_confirm" => Icon::Ack,
-        _ => Icon::Unknown,
-    })
 }

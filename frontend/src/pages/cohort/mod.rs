@@ -8,12 +8,17 @@ mod expectations;
 mod fields;
 mod history;
 mod items;
+mod listed;
 mod opened;
 mod plan;
 mod preflight;
 mod replay;
 mod review;
+#[cfg(test)]
+mod sample;
 mod stages;
+mod strata;
+mod unsaved;
 
 use crate::{
     api::get,
@@ -29,6 +34,7 @@ use domain::{
 use leptos::prelude::*;
 use leptos_meta::Title;
 use leptos_router::hooks::{use_params_map, use_query_map};
+pub(crate) use unsaved::UnsavedDrafts;
 use {
     acts::Acts,
     opened::{Opened, open},
@@ -96,6 +102,12 @@ fn CohortView(opened: Opened) -> impl IntoView {
         shown.with_untracked(|cohort| opened::tab(&asked, cohort))
     });
     let draft = Memo::new(move |_| shown.with(|cohort| cohort.row.state == CohortState::Draft));
+    let unsaved = UnsavedDrafts::of_context();
+    Effect::new(move |_| {
+        if !draft.get() {
+            unsaved.forget(id);
+        }
+    });
     view! {
         <Title text=title />
         {move || head(&shown.get())}
@@ -143,7 +155,10 @@ fn head(cohort: &Cohort) -> AnyView {
         CohortState::Draft => format!("draft, revision {}", row.revision),
         _ => badge.word.to_owned(),
     };
-    let reason = row.state_reason.as_deref().map(|why| format!(" {}.", sentence(why)));
+    let reason = row.state_reason.as_deref().map(|why| match &row.state_by {
+        Some(by) => format!(" {}: {}", by.username, format::why(why, true)),
+        None => format!(" {}", format::sentence(&format::words(why))),
+    });
     let generation = row.generation.map(|generation| view! { " Generation "{num(generation)}"." });
     let moved = if has_replay(row.state, &cohort.stages) { None } else { Some(" Nothing has moved.") };
     let target = if cohort.target.exchange.is_empty() {
@@ -172,11 +187,4 @@ fn head(cohort: &Cohort) -> AnyView {
         </div>
     }
     .into_any()
-}
-
-/// A stored reason as a sentence's beginning.
-fn sentence(why: &str) -> String {
-    let words = format::words(why);
-    let mut chars = words.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! All that a cohort's page starts with, in one reading: the cohort, and what its tab shows beside it.
 
-use super::{count_of, has_replay};
+use super::{count_of, has_replay, listed::STEP};
 use crate::api::{Answer, Here, encode, query};
 use domain::{
     api::{Cohort, CohortItem, Page, PlanView, Replay},
@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Opened {
     pub(super) cohort: Cohort,
     pub(super) items: Option<Answer<Page<CohortItem>>>,
+    /// For a draft: of each stratum, the first that may be its canary.
+    pub(super) candidates: Vec<Option<Answer<Page<CohortItem>>>>,
     pub(super) doubts: Option<Answer<Page<CohortItem>>>,
     pub(super) plan: Option<Answer<PlanView>>,
     pub(super) replay: Option<Answer<Replay>>,
@@ -36,8 +38,13 @@ pub(super) fn tab(asked: &str, cohort: &Cohort) -> &'static str {
 
 /// The items' address: all, or those in one state.
 pub(super) fn items_path(cohort: &Cohort, state: &str) -> String {
-    let pairs = [("state", state.to_owned()), ("limit", "200".to_owned())];
+    let pairs = [("state", state.to_owned()), ("limit", STEP.to_string())];
     format!("/cohorts/{}/items{}", cohort.row.id, query(pairs))
+}
+
+/// The address of one stratum's items.
+pub(super) fn stratum_path(cohort: &Cohort, stratum: i64) -> String {
+    format!("/cohorts/{}/items?stratum={stratum}&limit={STEP}", cohort.row.id)
 }
 
 /// Reads the cohort, then what its tab shows.
@@ -52,11 +59,17 @@ pub(super) fn open(
         let cohort = cohort.await?;
         let path = format!("/cohorts/{}", cohort.row.id);
         let draft = cohort.row.state == CohortState::Draft;
-        let mut opened = Opened { cohort, items: None, doubts: None, plan: None, replay: None };
+        let mut opened = Opened { cohort, items: None, candidates: Vec::new(), doubts: None, plan: None, replay: None };
         let cohort = &opened.cohort;
         match tab(&asked_tab, cohort) {
             "items" => opened.items = Some(here.get(&items_path(cohort, &item_state)).await),
-            "plan" if draft => opened.items = Some(here.get(&items_path(cohort, "")).await),
+            "plan" if draft => {
+                let mut candidates = Vec::with_capacity(cohort.strata.len());
+                for stratum in &cohort.strata {
+                    candidates.push(Some(here.get(&stratum_path(cohort, stratum.index)).await));
+                }
+                opened.candidates = candidates;
+            }
             "plan" => opened.plan = Some(here.get(&format!("{path}/plan")).await),
             "replay" if has_replay(cohort.row.state, &cohort.stages) => {
                 let doubts = (count_of(cohort, ItemState::InDoubt) > 0)

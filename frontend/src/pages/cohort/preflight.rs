@@ -17,15 +17,21 @@ pub(super) fn summary(cohort: &Cohort) -> AnyView {
     let open = flight.warnings.iter().filter(|warning| !warning.accepted).count();
     let mark = match flight.at {
         None => state("unknown", Icon::Unknown, "pre-flight not run yet").into_any(),
-        Some(_) if refused > 0 => state("poison", Icon::Stop, format!("{refused} refused")).into_any(),
-        Some(_) if open > 0 => state("plain", Icon::Warn, format!("{open} warnings to accept")).into_any(),
+        Some(_) if refused > 0 => {
+            state("poison", Icon::Stop, format::many(format::len(refused), "refusal", "refusals")).into_any()
+        }
+        Some(_) if open > 0 => state("plain", Icon::Warn, format!("{} to accept", warnings(open))).into_any(),
         Some(_) if !flight.warnings.is_empty() => {
-            state("plain", Icon::Warn, format!("{} warnings, accepted by name", flight.warnings.len())).into_any()
+            state("plain", Icon::Warn, format!("{}, accepted by name", warnings(flight.warnings.len()))).into_any()
         }
         Some(_) => state("well", Icon::Check, "pre-flight clean").into_any(),
     };
     view! { <span>{mark}{flight.at.map(|at| view! { " "<span class="note">"read "{when(at)}</span> })}</span> }
         .into_any()
+}
+
+fn warnings(number: usize) -> String {
+    format::many(format::len(number), "warning", "warnings")
 }
 
 /// Every finding. `accept` draws the box of a warning, where it may be accepted here.

@@ -8,7 +8,10 @@ use crate::{
     live::Topic,
     words,
 };
-use domain::api::{Replay, StateCount};
+use domain::{
+    api::{Decision, Replay, StateCount, Thousandths},
+    vocabulary::Binding,
+};
 use leptos::prelude::*;
 
 /// What runs, ran, or would run.
@@ -195,15 +198,88 @@ fn decisions(replay: &Replay) -> AnyView {
         .decisions
         .iter()
         .map(|decision| {
-            let readings = decision.readings.to_string();
+            let (tone, glyph) =
+                if halted(decision).is_some() { ("unknown", Icon::Pause) } else { ("running", Icon::Gauge) };
+            let (what, read) = said(decision);
             view! {
                 <li>
                     {when(decision.at)}
-                    {toned("running", Icon::Gauge)}
-                    <p>{decision.decision.clone()}<small>{readings}</small></p>
+                    {toned(tone, glyph)}
+                    <p>{what}<small>{read}</small></p>
                 </li>
             }
         })
         .collect_view();
     view! { <ol class="trail timed">{entries}</ol> }.into_any()
+}
+
+/// Why nothing was handed over, in a decision to hand over nothing.
+fn halted(decision: &Decision) -> Option<&str> {
+    decision.decision.strip_prefix("halted: ")
+}
+
+/// A decision in a sentence, and what it rests on in another. Readings that aren't known here are listed by name.
+fn said(decision: &Decision) -> (String, String) {
+    let readings = &decision.readings;
+    let number = |name: &str| readings.get(name).and_then(serde_json::Value::as_i64);
+    let rate = |name: &str| {
+        let value = readings.get(name)?;
+        serde_json::from_value::<Thousandths>(value.clone()).ok().map(format::rate)
+    };
+    let binding = readings.get("binding").and_then(|value| serde_json::from_value::<Binding>(value.clone()).ok());
+    let what = match (halted(decision), rate("allowed_per_s"), binding) {
+        (Some(why), ..) => format!("Halted: {}", format::words(why)),
+        (None, Some(rate), Some(binding)) => format!("{rate}/s, bound by {}", words::binding(binding)),
+        (None, Some(rate), None) => format!("{rate}/s, bound by nothing"),
+        (None, None, _) => format::words(&decision.decision),
+    };
+    let source = match readings.get("in_flight_source").and_then(serde_json::Value::as_str) {
+        Some("events") => " by worker events",
+        Some("management") => " by the management API",
+        _ => "",
+    };
+    let in_flight = match (number("in_flight"), number("max_in_flight")) {
+        (Some(now), Some(most)) => {
+            Some(format!("{} of at most {} in flight{source}", format::count(now), format::count(most)))
+        }
+        (None, Some(_)) => Some("in flight unknown".to_owned()),
+        _ => None,
+    };
+    let cap = rate("cap_per_s").map(|cap| format!("cap {cap}/s"));
+    let left = number("scheduled").map(|left| format!("{} to go", format::count(left)));
+    let doubt = number("in_doubt").filter(|doubt| *doubt > 0).map(|doubt| format!("{} in doubt", format::count(doubt)));
+    let known = [in_flight, cap, left, doubt].into_iter().flatten().collect::<Vec<_>>();
+    let read = if known.is_empty() {
+        format::flat(readings).into_iter().map(|(name, value)| format!("{}: {value}", format::words(&name))).collect()
+    } else {
+        known
+    };
+    (what, read.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_decision_is_a_sentence_with_what_it_rests_on() {
+        let decision = |text: &str, readings| Decision {
+            at: domain::api::Timestamp(time::OffsetDateTime::UNIX_EPOCH),
+            decision: text.to_owned(),
+            readings,
+        };
+        let running = json!({ "in_flight": 20, "in_flight_source": "events", "max_in_flight": 20, "allowed_per_s": 4, "cap_per_s": 8,
+            "binding": "in_flight", "scheduled": 36, "in_doubt": 1 });
+        let (what, read) = said(&decision("rate 4/s, bound by in_flight", running));
+        assert_eq!(what, "4/s, bound by the in-flight cap");
+        assert_eq!(read, "20 of at most 20 in flight by worker events, cap 8/s, 36 to go, 1 in doubt");
+        let blind = json!({ "in_flight": null, "max_in_flight": 20 });
+        let (what, read) = said(&decision("halted: in_flight_unknown", blind));
+        assert_eq!((what.as_str(), read.as_str()), ("Halted: in flight unknown", "in flight unknown"), "never 0");
+        assert_eq!(
+            said(&decision("something_new", json!({ "seen_by": "x_y" }))),
+            ("something new".to_owned(), "seen by: x_y".to_owned())
+        );
+    }
 }

@@ -1,9 +1,9 @@
 //! Plan and review: what one approves, by digest; who may and who may not; the form, which also posts without scripts.
 
-use super::{Shown, opened::Parts, plan::plan, preflight::findings, sentence};
+use super::{Shown, opened::Parts, plan::plan, preflight::findings};
 use crate::{
     api::{Acting, Answer, Method, act, get, new_key},
-    components::{Badge, Beside, Icon, banner, icon, toned, use_hydrated, when, when_ago},
+    components::{Badge, Beside, Done, Icon, banner, fields_of, icon, toned, use_hydrated, when, when_ago},
     format,
     live::Topic,
     words,
@@ -14,11 +14,15 @@ use domain::{
 };
 use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
+use serde_json::Value;
 
 /// The plan, and beside it the review while there is one.
 #[component]
 pub(super) fn PlanAndReview(shown: Shown, parts: Parts) -> impl IntoView {
-    let in_review = Memo::new(move |_| shown.with(|cohort| cohort.row.state == CohortState::InReview));
+    // another plan is another review: what was typed for the old one doesn't count for it
+    let in_review = Memo::new(move |_| {
+        shown.with(|cohort| (cohort.row.state == CohortState::InReview).then(|| cohort.plan_digest.clone()))
+    });
     let refused = use_query_map().with_untracked(|query| query.get("refused"));
     let refused = refused.map(|code| {
         view! {
@@ -40,7 +44,7 @@ pub(super) fn PlanAndReview(shown: Shown, parts: Parts) -> impl IntoView {
                 {move || shown.with(|cohort| findings(cohort, |_| ().into_any()))}
             </section>
             <div class="stack">
-                {move || in_review.get().then(|| view! { <ReviewPanel shown /> })}
+                {move || in_review.get().map(|digest| view! { <ReviewPanel shown digest /> })}
                 <Canonical shown parts />
                 {move || shown.with(reviews)}
             </div>
@@ -58,20 +62,26 @@ fn why_refused(code: &str) -> String {
             "An approval needs a sign-in of the last five minutes: type your password.".to_owned()
         }
         "wrong_credentials" => "The password is wrong.".to_owned(),
-        other => format!("{}.", sentence(other)),
+        other => format::sentence(&format::words(other)),
     }
 }
 
 #[component]
-fn ReviewPanel(shown: Shown) -> impl IntoView {
+fn ReviewPanel(
+    shown: Shown,
+    /// What is shown beside it, and all that an approval from here covers.
+    digest: String,
+) -> impl IntoView {
     let hydrated = use_hydrated();
-    let (id, version, size, digest) =
-        shown.with_untracked(|cohort| (cohort.row.id, cohort.row.version, cohort.row.size, cohort.plan_digest.clone()));
+    let (id, size) = shown.with_untracked(|cohort| (cohort.row.id, cohort.row.size));
+    // rises with a colleague's approval of the same plan; that the plan is the same is the digest's to say
+    let version = Memo::new(move |_| shown.with(|cohort| cohort.row.version));
     let comment = RwSignal::new(String::new());
     let typed = RwSignal::new(String::new());
     let password = RwSignal::new(String::new());
     let busy = RwSignal::new(false);
     let problem = RwSignal::new(None::<Problem>);
+    let told = Done::of_context();
     // one key for one intention: another decision is another intention
     let keys = StoredValue::new([new_key(), new_key(), new_key(), new_key()]);
     let act_of =
@@ -101,6 +111,7 @@ fn ReviewPanel(shown: Shown) -> impl IntoView {
             let password = password.get_untracked();
             let comment = comment.get_untracked().trim().to_owned();
             let digest = digest.clone();
+            let version = version.get_untracked();
             leptos::task::spawn_local(async move {
                 let done: Answer<()> = async {
                     if !password.is_empty() {
@@ -131,11 +142,15 @@ fn ReviewPanel(shown: Shown) -> impl IntoView {
                     return;
                 }
                 match done {
-                    Ok(()) => shown.reread(),
+                    Ok(()) => {
+                        told.tell(format!("Your review: {}.", words::decision(decision).word));
+                        shown.reread();
+                    }
                     Err(refused) => {
                         // a refusal is final for its key: the next press is a new intention
                         keys.set_value([new_key(), new_key(), new_key(), new_key()]);
                         problem.set(Some(refused));
+                        shown.reread();
                     }
                 }
             });
@@ -294,16 +309,39 @@ fn bytes(plan: PlanView) -> AnyView {
             view! { <li><span class="mono">{change.pointer.clone()}</span><span><del>{show(&change.before)}</del>" → "<ins>{show(&change.after)}</ins></span></li> }
         })
         .collect_view();
+    let covered = covered(&plan.canonical);
     let since = plan.changes_since_revision.map(|revision| {
         let none = plan.changes.is_empty().then_some("Nothing changed.");
         view! { <h3>"Since revision "{revision}", the last reviewed"</h3><ul class="changes">{changes}</ul>{none} }
     });
     view! {
         {since}
+        {covered}
         <details>
             <summary>"The "{format::count(i64::try_from(plan.canonical.len()).unwrap_or(i64::MAX))}" canonical bytes"</summary>
             <p class="note">"sha256 over the prefix "<code>{plan.digest_prefix.escape_debug().to_string()}</code>" and these bytes:"</p>
             <pre class="code wrap" tabindex="0" role="region" aria-label="Canonical plan">{plan.canonical}</pre>
         </details>
     }.into_any()
+}
+
+/// What the canonical bytes say, field by field: the probe's definition in full view, since it is nowhere else.
+pub(super) fn covered(canonical: &str) -> AnyView {
+    let Ok(Value::Object(mut parts)) = serde_json::from_str::<Value>(canonical) else {
+        return view! { <p class="note">"The bytes can’t be read as a plan."</p> }.into_any();
+    };
+    let probe = parts.get("probe").filter(|probe| !probe.is_null()).map(fields_of);
+    let probe = probe.unwrap_or_else(|| view! { <p class="note">"No probe of that name exists."</p> }.into_any());
+    // each item is a row id, a commitment and a stratum: too long to read, and listed under Items
+    if let Some(Value::Array(items)) = parts.get("items") {
+        let items = format!("{}, each by its id, commitment and stratum", format::messages(format::len(items.len())));
+        parts.insert("items".to_owned(), Value::String(items));
+    }
+    let all = fields_of(&Value::Object(parts));
+    view! {
+        <h3>"The probe, as it would ask"</h3>
+        {probe}
+        <details><summary>"Every field"</summary>{all}</details>
+    }
+    .into_any()
 }

@@ -2,21 +2,23 @@
 
 use crate::{
     api::{get, query},
-    components::{HeldList, Icon, NewRows, empty, loaded, none, num, when_ago},
+    components::{HeldList, Icon, MoreRows, NewRows, empty, loaded, none, num, tag, when_ago},
     format,
     live::{Reader, Topic, on_change},
     words,
 };
 use domain::{
     api::{CohortRow, Page},
+    ids::CohortId,
     vocabulary::{CohortState, ItemState},
 };
 use leptos::prelude::*;
 use leptos_meta::Title;
 use leptos_router::hooks::use_query_map;
 
-fn path(state: &str) -> String {
-    format!("/cohorts{}", query([("state", state.to_owned()), ("limit", "100".to_owned())]))
+fn path(state: &str, cursor: &str) -> String {
+    let pairs = [("state", state.to_owned()), ("limit", "100".to_owned()), ("cursor", cursor.to_owned())];
+    format!("/cohorts{}", query(pairs))
 }
 
 /// Every cohort, newest first.
@@ -24,7 +26,7 @@ fn path(state: &str) -> String {
 pub(crate) fn CohortsPage() -> impl IntoView {
     let query_map = use_query_map();
     let state = Memo::new(move |_| query_map.with(|query| query.get("state")).unwrap_or_default());
-    let page = Resource::new(move || state.get(), |state| get::<Page<CohortRow>>(&path(&state)));
+    let page = Resource::new(move || state.get(), |state| get::<Page<CohortRow>>(&path(&state, "")));
     view! {
         <Title text="Cohorts · Lazaret" />
         <div class="page-head">
@@ -37,11 +39,17 @@ pub(crate) fn CohortsPage() -> impl IntoView {
 
 #[component]
 fn Listing(state: String, page: Page<CohortRow>) -> impl IntoView {
+    let total = RwSignal::new(page.total);
     let list = HeldList::new(page.items, page.next_cursor, |row: &CohortRow| row.id);
     let reader = Reader::new();
     on_change(&[Topic::Cohorts], {
-        let path = path(&state);
-        move || reader.read(get::<Page<CohortRow>>(&path), move |page| list.offer(page.items, page.next_cursor))
+        let path = path(&state, "");
+        move || {
+            reader.read(get::<Page<CohortRow>>(&path), move |page| {
+                total.set(page.total);
+                list.offer(page.items, page.next_cursor);
+            });
+        }
     });
     let filters = std::iter::once(("", "all"))
         .chain(CohortState::ALL.iter().map(|state| (state.as_str(), words::cohort(*state).word)))
@@ -50,31 +58,40 @@ fn Listing(state: String, page: Page<CohortRow>) -> impl IntoView {
             view! { <option value=value selected=chosen>{word}</option> }
         })
         .collect_view();
+    let shown = move || {
+        let rows = format::len(list.rows().with(Vec::len));
+        total.with(|total| format!("{} shown of {}", format::count(rows), format::total(total)))
+    };
+    let any = Memo::new(move |_| list.rows().with(|rows| !rows.is_empty()));
+    let older = move |cursor: &str| {
+        let page = get::<Page<CohortRow>>(&path(&state, cursor));
+        async move { page.await.map(|page| (page.items, page.next_cursor)) }
+    };
     view! {
         <form class="filters" method="get" action="/cohorts">
             <label for="state">"State"</label>
             <select class="input" id="state" name="state">{filters}</select>
             <button class="button" type="submit">"Filter"</button>
+            <span class="dim">{shown}</span>
             <NewRows list />
         </form>
-        {move || {
-            let rows = list.rows().get();
-            if rows.is_empty() {
-                empty(
-                    Icon::Cohort,
-                    "No cohort here",
-                    "A cohort is made of held messages: select them in Quarantine.",
-                    view! { <a class="button" href="/quarantine?state=held">"Open Quarantine"</a> },
-                )
-                .into_any()
-            } else {
-                table(&rows).into_any()
-            }
+        {move || if any.get() {
+            view! { <Table list /> }.into_any()
+        } else {
+            empty(
+                Icon::Cohort,
+                "No cohort here",
+                "A cohort is made of held messages: select them in Quarantine.",
+                view! { <a class="button" href="/quarantine?state=held">"Open Quarantine"</a> },
+            )
         }}
+        <MoreRows list label="Older" read=older />
     }
 }
 
-fn table(rows: &[CohortRow]) -> AnyView {
+#[component]
+fn Table(list: HeldList<CohortRow, CohortId>) -> impl IntoView {
+    let ids = Memo::new(move |_| list.rows().with(|rows| rows.iter().map(|row| row.id).collect::<Vec<_>>()));
     view! {
         <div class="table-box" tabindex="0" role="region" aria-label="Cohorts">
             <table class="table by-card">
@@ -91,33 +108,51 @@ fn table(rows: &[CohortRow]) -> AnyView {
                         <th scope="col">"Why it is there"</th>
                     </tr>
                 </thead>
-                <tbody>{rows.iter().map(row).collect_view()}</tbody>
+                <tbody>
+                    <For each=move || ids.get() key=|id| *id let:id>
+                        <Row list id />
+                    </For>
+                </tbody>
             </table>
         </div>
     }
-    .into_any()
 }
 
-fn row(row: &CohortRow) -> AnyView {
-    let count =
-        |wanted: ItemState| row.counts.iter().filter(|one| one.state == wanted).map(|one| one.count).sum::<i64>();
-    let generation = match row.generation {
-        Some(generation) => num(generation).into_any(),
-        None => none("not yet", "Given out on approval.").into_any(),
-    };
-    let twice = row.published_twice.then(|| crate::components::tag("poison", Icon::Stop, "published twice"));
+/// One row, for good: what changes in it is set in place, so that the focus stays on its link.
+#[component]
+fn Row(list: HeldList<CohortRow, CohortId>, id: CohortId) -> impl IntoView {
+    let row = Memo::new(move |_| list.rows().with(|rows| rows.iter().find(|row| row.id == id).cloned()));
+    let cell = move |show: fn(&CohortRow) -> AnyView| move || row.with(|row| row.as_ref().map(show));
     view! {
         <tr>
-            <td class="o2 to-end">{words::cohort(row.state).view()}</td>
-            <th scope="row" class="o1 pair"><a href=format!("/cohorts/{}", row.id)>{row.title.clone()}</a>{twice}</th>
-            <td data-label="Queue">{row.queue.name.clone()}</td>
-            <td class="end" data-label="Messages">{num(row.size)}</td>
-            <td class="end" data-label="Verified">{num(count(ItemState::Verified))}</td>
-            <td class="end" data-label="In doubt">{num(count(ItemState::InDoubt))}</td>
-            <td class="end" data-label="Gen">{generation}</td>
-            <td data-label="Drafted">{row.created_by.username.clone()}" "{when_ago(row.created_at)}</td>
-            <td class="fill lead">{row.state_reason.as_deref().map(format::words)}</td>
+            <td class="o2 to-end">{cell(|row| words::cohort(row.state).view())}</td>
+            <th scope="row" class="o1 pair">
+                <a href=format!("/cohorts/{id}")>{cell(|row| row.title.clone().into_any())}</a>
+                {cell(|row| row.published_twice.then(|| tag("poison", Icon::Stop, "published twice")).into_any())}
+            </th>
+            <td data-label="Queue">{cell(|row| row.queue.name.clone().into_any())}</td>
+            <td class="end" data-label="Messages">{cell(|row| num(row.size))}</td>
+            <td class="end" data-label="Verified">{cell(|row| num(count(row, ItemState::Verified)))}</td>
+            <td class="end" data-label="In doubt">{cell(|row| num(count(row, ItemState::InDoubt)))}</td>
+            <td class="end" data-label="Gen">{cell(generation)}</td>
+            <td data-label="Drafted">{cell(|row| view! { {row.created_by.username.clone()}" "{when_ago(row.created_at)} }.into_any())}</td>
+            <td class="fill lead">{cell(why)}</td>
         </tr>
     }
-    .into_any()
+}
+
+fn count(row: &CohortRow, wanted: ItemState) -> i64 {
+    row.counts.iter().filter(|one| one.state == wanted).map(|one| one.count).sum()
+}
+
+fn generation(row: &CohortRow) -> AnyView {
+    match row.generation {
+        Some(generation) => num(generation),
+        None => none("not yet", "Given out on approval."),
+    }
+}
+
+fn why(row: &CohortRow) -> AnyView {
+    let why = row.state_reason.as_deref().map(|why| format::why(why, row.state_by.is_some()));
+    view! { <span title=why.clone()>{why.clone()}</span> }.into_any()
 }

@@ -3,7 +3,7 @@
 use super::mark;
 use crate::{
     components::{Icon, id_link, none, optional, when, when_ago},
-    words,
+    format, words,
 };
 use domain::{
     api::{LineageStep, QuarantinedMessage},
@@ -32,7 +32,7 @@ fn trail(message: &QuarantinedMessage) -> AnyView {
     };
     let absorbed = (custody.absorbed > 0).then(|| {
         view! {
-            <li>{mark("plain", Icon::Redrive)}<p>{custody.absorbed}" redeliveries absorbed"<small>"the same delivery again, before its ack was sent"</small></p></li>
+            <li>{mark("plain", Icon::Redrive)}<p>{format::many(custody.absorbed, "redelivery", "redeliveries")}" absorbed"<small>"the same delivery again, before its ack was sent"</small></p></li>
         }
     });
     let assigned = custody.assigned_by.clone().map(|by| {

@@ -67,7 +67,7 @@ pub(super) fn Payload(message: RwSignal<QuarantinedMessage>) -> impl IntoView {
                 <div class="code" tabindex="0" role="region" aria-label="Payload, masked">
                     <span class="masked">"•••••••••••••••••••••••• "<small>"masked until it is revealed"</small></span>
                 </div>
-                <p class="note">"A canary may only be started after a person has opened its payload here."</p>
+                <p class="note">"A cohort can’t be submitted before a person has opened its canary’s payload here."</p>
             }.into_any(),
         }}
         <ActDialog open asked on_submit>

@@ -1,4 +1,4 @@
-//! The facets: filters with how many rows each would leave. Links, so that they work without scripts.
+//! The facets: filters with how many rows each would leave. A plain form, so that they work without scripts too.
 
 use super::{View, query::Filters};
 use crate::{api::encode, components::num, format};
@@ -43,10 +43,12 @@ pub(super) fn Facets(view: View, go: Callback<Filters>) -> impl IntoView {
         view.facets.with(|facets| facets.iter().map(|facet| facet.name.clone()).collect::<Vec<_>>())
     });
     view! {
-        <form class="facets" aria-label="Filters" on:submit=|event| event.prevent_default()>
+        <form class="facets" aria-label="Filters" method="get" action="/quarantine" on:submit=|event| event.prevent_default()>
             <For each=move || names.get() key=|name| name.clone() let:name>
                 <Values view go name />
             </For>
+            <input type="hidden" name="q" value=move || view.filters.with(|filters| filters.q.clone()) />
+            <noscript><button class="button" type="submit">"Apply the filters"</button></noscript>
         </form>
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     frame::use_me,
 };
 use domain::{
-    api::{Cohort, Draft, NewCohort, QuarantineRow, Selection, SelectionFilter},
+    api::{Cohort, Draft, NewCohort, QuarantineRow, Selection, SelectionFilter, TotalRelation},
     ids::QueueId,
     vocabulary::{Permission, QuarantineState},
 };
@@ -42,10 +42,12 @@ pub(super) fn PickBar(view: View) -> impl IntoView {
         }
     };
     let switch = move || {
-        let total = view.total.get().value;
+        let total = view.total.get();
+        let counted = total.relation == TotalRelation::Eq;
+        let total = total.value;
         if everything.get() {
             Some(("Select none instead".to_owned(), Picked::Rows(Default::default())))
-        } else if only_held(&view.filters.get()) && total > many.get() {
+        } else if only_held(&view.filters.get()) && counted && total > many.get() {
             Some((format!("Select everything that matches, {}", format::count(total)), Picked::Everything))
         } else {
             None
@@ -54,6 +56,8 @@ pub(super) fn PickBar(view: View) -> impl IntoView {
     let hint = move || {
         if everything.get() {
             "The list is frozen when the cohort is made; later arrivals are not added."
+        } else if view.total.with(|total| total.relation == TotalRelation::Gte) {
+            "More match than the 10 000 that a cohort takes: filter further to select everything that matches."
         } else if only_held(&view.filters.get()) {
             "Held messages of one queue can go into one cohort."
         } else {

@@ -7,7 +7,7 @@ mod rows;
 
 use crate::{
     api::get,
-    components::{HeldList, NewRows, loaded, num, problem_page},
+    components::{HeldList, NewRows, banner, loaded},
     format,
     live::{Reader, Topic, on_change},
 };
@@ -94,19 +94,20 @@ fn Listing(filters: Memo<Filters>, page: Listed) -> impl IntoView {
         <div class="page-head">
             <div class="title"><h1>"Quarantine"</h1></div>
             <p class="sub">
-                {move || num(view.total.get().value)}
-                " messages match. What is held is evidence: nothing here moves until a cohort is approved."
+                {move || view.total.with(matching)}
+                " What is held is evidence: nothing here moves until a cohort is approved."
             </p>
         </div>
         <div class="split-facets">
             <Facets view go />
             <div aria-busy=move || view.busy.get().then_some("true")>
                 <SearchBar view go />
-                {move || view.failed.get().map(|problem| problem_page(&problem))}
-                <div hidden=move || view.failed.get().is_some()>
-                    <Rows view />
-                    <PickBar view />
-                </div>
+                {move || view.failed.get().map(|problem| view! {
+                    <p class="note">"The filters above couldn’t be applied: the rows below are those of before."</p>
+                    {banner(&problem)}
+                })}
+                <Rows view />
+                <PickBar view />
             </div>
         </div>
     }
@@ -147,22 +148,10 @@ impl View {
             }
         });
     }
+}
 
-    /// Adds the next page.
-    fn more(self) {
-        let Some(cursor) = self.list.next().get_untracked() else { return };
-        let answer = get::<Listed>(&format!("/quarantine{}", self.filters.get_untracked().with("cursor", &cursor)));
-        self.busy.set(true);
-        leptos::task::spawn_local(async move {
-            let answer = answer.await;
-            if self.busy.try_set(false).is_none() {
-                match answer {
-                    Ok(page) => self.list.append(page.items, page.next_cursor),
-                    Err(problem) => self.failed.set(Some(problem)),
-                }
-            }
-        });
-    }
+fn matching(total: &Total) -> String {
+    format!("{} {}.", format::total(total), if total.value == 1 { "message matches" } else { "messages match" })
 }
 
 /// Text search, chosen filters as chips, and what came meanwhile. The form works without scripts too.
@@ -198,8 +187,8 @@ fn SearchBar(view: View, go: Callback<Filters>) -> impl IntoView {
             .collect_view()
     };
     let shown = move || {
-        let rows = i64::try_from(view.list.rows().with(Vec::len)).unwrap_or(i64::MAX);
-        format!("{} shown of {}", format::count(rows), format::count(view.total.get().value))
+        let rows = format::len(view.list.rows().with(Vec::len));
+        format!("{} shown of {}", format::count(rows), view.total.with(format::total))
     };
     view! {
         <form class="filters" method="get" action="/quarantine" role="search" on:submit=submit>

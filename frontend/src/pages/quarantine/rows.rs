@@ -2,10 +2,15 @@
 
 use super::{Picked, View, facets::only};
 use crate::{
-    components::{Icon, empty, icon, none, optional, use_hydrated, when},
+    api::get,
+    components::{Icon, MoreRows, empty, none, optional, state, use_hydrated, when},
     format, words,
 };
-use domain::{api::QuarantineRow, ids::QuarantineId, vocabulary::QuarantineState};
+use domain::{
+    api::{QuarantinePage, QuarantineRow},
+    ids::QuarantineId,
+    vocabulary::QuarantineState,
+};
 use leptos::prelude::*;
 
 /// The table, or what would fill it.
@@ -30,6 +35,13 @@ pub(super) fn Rows(view: View) -> impl IntoView {
         let next = if all.get_untracked() { Default::default() } else { untrack(pickable).into_iter().collect() };
         view.picked.set(Picked::Rows(next));
     };
+    let more = move |cursor: &str| {
+        let path = format!("/quarantine{}", view.filters.get_untracked().with("cursor", cursor));
+        let page = get::<QuarantinePage>(&path);
+        async move { page.await.map(|page| (page.items, page.next_cursor)) }
+    };
+    // in a list of one queue its name would be in every row
+    let mixed = Memo::new(move |_| view.filters.with(|filters| filters.values("queue").len() != 1));
     move || {
         if !any.get() {
             return nothing(view).into_any();
@@ -43,6 +55,7 @@ pub(super) fn Rows(view: View) -> impl IntoView {
                                 <input type="checkbox" aria-label="Select all held rows shown" disabled=move || !hydrated.get() prop:checked=all on:change=pick_all />
                             </th>
                             <th scope="col">"State"</th>
+                            {move || mixed.get().then(|| view! { <th scope="col">"Queue"</th> })}
                             <th scope="col">"Job"</th>
                             <th scope="col">"Message"</th>
                             <th scope="col">"Dead-lettered"</th>
@@ -57,25 +70,19 @@ pub(super) fn Rows(view: View) -> impl IntoView {
                     </thead>
                     <tbody>
                         <For each=move || view.list.rows().get() key=|row| (row.id, row.state, row.cohort.as_ref().map(|cohort| cohort.id)) let:row>
-                            <Row view row />
+                            <Row view row mixed />
                         </For>
                     </tbody>
                 </table>
             </div>
-            <div class="acts">
-                {move || view.list.next().get().map(|_| view! {
-                    <button class="button" type="button" disabled=move || !hydrated.get() || view.busy.get() on:click=move |_| view.more()>
-                        {icon(Icon::Down)}"Show more"
-                    </button>
-                })}
-            </div>
+            <MoreRows list=view.list label="Show more" read=more />
         }
         .into_any()
     }
 }
 
 #[component]
-fn Row(view: View, row: QuarantineRow) -> impl IntoView {
+fn Row(view: View, row: QuarantineRow, mixed: Memo<bool>) -> impl IntoView {
     let id = row.id;
     let hydrated = use_hydrated();
     let held = row.state == QuarantineState::Held;
@@ -86,8 +93,11 @@ fn Row(view: View, row: QuarantineRow) -> impl IntoView {
         })
     });
     let name = row.job_id.as_ref().map_or_else(|| format::short(&id.to_string()), ToString::to_string);
-    let label = format!("Select {name}");
     let why = (!held).then_some("Only held messages go into a cohort.");
+    let label = match why {
+        Some(why) => format!("Select {name}. {why}"),
+        None => format!("Select {name}"),
+    };
     view! {
         <tr aria-selected=move || picked.get().then_some("true")>
             <td>
@@ -100,7 +110,7 @@ fn Row(view: View, row: QuarantineRow) -> impl IntoView {
                     on:change=move |_| toggle(view, id)
                 />
             </td>
-            {cells(&row)}
+            {cells(&row, mixed)}
         </tr>
     }
 }
@@ -122,7 +132,7 @@ fn toggle(view: View, id: QuarantineId) {
     });
 }
 
-fn cells(row: &QuarantineRow) -> AnyView {
+fn cells(row: &QuarantineRow, mixed: Memo<bool>) -> AnyView {
     let message = format!("/quarantine/{}", row.id);
     let job = match &row.job_id {
         Some(job) => {
@@ -142,16 +152,32 @@ fn cells(row: &QuarantineRow) -> AnyView {
         None => none("unknown", "Neither the message nor an event names the worker version.").into_any(),
     };
     let (size, unit) = format::bytes(row.size_bytes);
-    let state = row.cohort.as_ref().map(|cohort| {
+    let cohort = row.cohort.as_ref().map(|cohort| {
         view! { " "<a href=format!("/cohorts/{}", cohort.id) title=cohort.title.clone()><small>{format::short(&cohort.id.to_string())}</small></a> }
     });
-    let lost = row.queue.is_none().then(|| none("unattributed", "No watched queue claims it."));
+    let twin = row.possible_duplicate_of.map(|other| {
+        let href = format!("/quarantine/{other}");
+        view! { " "<a href=href>{state("doubt", Icon::Doubt, "possible duplicate")}</a> }
+    });
+    let queue = row.queue.as_ref().map(|queue| queue.name.clone());
+    let queue = move || {
+        mixed.get().then(|| match &queue {
+            Some(name) => view! { <td data-label="Queue">{name.clone()}</td> }.into_any(),
+            None => {
+                view! { <td data-label="Queue">{none("unattributed", "No watched queue claims it.")}</td> }.into_any()
+            }
+        })
+    };
     let died = match row.dead_lettered_at {
-        Some(at) => when(at).into_any(),
-        None => when(row.arrived_at).into_any(),
+        Some(at) => when(at),
+        None => view! {
+            {none("unknown", "The broker’s x-death names no time.")}" "<small class="dim">"arrived "{when(row.arrived_at)}</small>
+        }
+        .into_any(),
     };
     view! {
-        <td class="o2 to-end">{words::quarantine(row.state).view()}{state}{lost}</td>
+        <td class="o2 to-end">{words::quarantine(row.state).view()}{cohort}{twin}</td>
+        {queue}
         <th scope="row" class="o1 pair">{job}</th>
         <td data-label="Message"><a class="mono" href=message title=message_id.clone()>{format::short(&message_id)}</a></td>
         <td data-label="Dead-lettered">{died}</td>

@@ -73,14 +73,15 @@ pub(super) fn of(watched: &Watched) -> Vec<Need> {
 
 fn need(cohort: &CohortRow, badge: Badge, detail: &'static str, go: &'static str, tab: &'static str) -> Need {
     let tab = if tab.is_empty() { String::new() } else { format!("?tab={tab}") };
-    let reason = cohort.state_reason.as_deref().map(|why| format!(": {}", format::words(why))).unwrap_or_default();
+    let reason = cohort.state_reason.as_deref().map(|why| format!(": {}", format::why(why, cohort.state_by.is_some())));
+    let reason = reason.unwrap_or_default();
     Need {
         badge,
         title: format!("{}: {} of {}", cohort.title, format::messages(cohort.size), cohort.queue.name),
         detail: format!("{detail}{reason}; drafted by {}", cohort.created_by.username),
         href: format!("/cohorts/{}{tab}", cohort.id),
         go,
-        since: Some(cohort.created_at),
+        since: Some(cohort.state_since),
     }
 }
 
