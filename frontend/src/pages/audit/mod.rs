@@ -160,10 +160,10 @@ fn Log(
             <select class="input" id="audit-action" name="action"><option value="">"Any act"</option>{actions}</select>
             <label class="vh" for="audit-subject">"Subject"</label>
             <input class="input" id="audit-subject" name="subject" placeholder="Subject: an id" value=filters.subject.clone() />
-            <label for="audit-from">"From, UTC"</label>
-            <input class="input" id="audit-from" name="from" type="datetime-local" value=filters.from.clone() />
-            <label for="audit-to">"before"</label>
-            <input class="input" id="audit-to" name="to" type="datetime-local" value=filters.to.clone() />
+            <span class="pair"><label for="audit-from">"From, UTC"</label>
+            <input class="input" id="audit-from" name="from" type="datetime-local" value=filters.from.clone() /></span>
+            <span class="pair"><label for="audit-to">"before"</label>
+            <input class="input" id="audit-to" name="to" type="datetime-local" value=filters.to.clone() /></span>
             <button class="button" type="submit">"Filter"</button>
             <a class="button" href="/audit">"Clear"</a>
             <span class="dim">{move || total.with(entries)}</span>
@@ -258,7 +258,7 @@ fn Row(entry: AuditEntry, links: StoredValue<Filters>, chosen: Memo<String>) -> 
             <td class="o2 to-end">{when(entry.at)}</td>
             <td data-label="Who"><b>{entry.actor.name.clone()}</b></td>
             <td class="mono o1 pair">{entry.action.as_str()}</td>
-            <td data-label="Subject">{entry.subject.kind.clone()}" "{subject}</td>
+            <td class="short" data-label="Subject">{entry.subject.kind.clone()}" "{subject}</td>
             <td class="lead o3">{step(&entry)}{refused}</td>
             <td class="fill roomy lead o4" title=reason.clone()>{reason.clone()}</td>
             <td>

@@ -140,9 +140,8 @@ fn left(cohort: &Cohort) -> i64 {
     count_of(cohort, ItemState::Held) + count_of(cohort, ItemState::Scheduled)
 }
 
-/// `1 message stays held`.
-fn stay_held(number: i64) -> String {
-    format!("{} {} held", format::messages(number), if number == 1 { "stays" } else { "stay" })
+const fn stays(number: i64) -> &'static str {
+    if number == 1 { "stays" } else { "stay" }
 }
 
 fn label_of(command: Command, cohort: &Cohort) -> String {
@@ -155,7 +154,7 @@ fn label_of(command: Command, cohort: &Cohort) -> String {
         Command::Expand if rest == 1 => "Expand: publish the other message".to_owned(),
         Command::Expand => format!("Expand: publish the other {left}"),
         Command::Resume => format!("Resume: {left} left"),
-        Command::Pause => format!("Pause: {}", stay_held(rest)),
+        Command::Pause => format!("Pause: {left} {} held", stays(rest)),
         Command::Abort => format!("Abort: keep {left} held, end the cohort"),
         other => verb(other).to_owned(),
     };
@@ -165,7 +164,7 @@ fn label_of(command: Command, cohort: &Cohort) -> String {
 /// What the act will do, in a sentence and in facts.
 fn says(command: Command, cohort: &Cohort) -> AnyView {
     let queue = cohort.row.queue.name.clone();
-    let held = stay_held(left(cohort));
+    let held = format!("{} {} held", format::messages(left(cohort)), stays(left(cohort)));
     let left = format::messages(left(cohort));
     let lead = match command {
         Command::Submit => format!(

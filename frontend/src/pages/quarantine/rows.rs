@@ -41,7 +41,12 @@ pub(super) fn Rows(view: View) -> impl IntoView {
         async move { page.await.map(|page| (page.items, page.next_cursor)) }
     };
     // in a list of one queue its name would be in every row
-    let mixed = Memo::new(move |_| view.filters.with(|filters| filters.values("queue").len() != 1));
+    let mixed = Memo::new(move |_| {
+        view.list.rows().with(|rows| {
+            let queue = |row: &QuarantineRow| row.queue.as_ref().map(|queue| queue.id);
+            rows.iter().any(|row| queue(row).is_none() || Some(queue(row)) != rows.first().map(queue))
+        })
+    });
     move || {
         if !any.get() {
             return nothing(view).into_any();
