@@ -2,7 +2,6 @@
 # Lazaret's server with its browser bundle. `docker build -t lazaret .`
 # It wants DATABASE_URL and LAZARET_BASE_URL (docs/operate/configure.md).
 FROM rust:1.95-bookworm AS build
-RUN rustup target add wasm32-unknown-unknown
 WORKDIR /lazaret
 COPY . .
 ENV SQLX_OFFLINE=true

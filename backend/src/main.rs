@@ -1,5 +1,6 @@
 //! The `lazaret` command.
 
+use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use domain::vocabulary::Role;
 use lazaret::{
@@ -70,7 +71,9 @@ fn main() -> ExitCode {
 async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Serve => serve::run(Config::from_env()?).await,
-        Command::Migrate => store::migrate(&config::owner_database_url()?).await,
+        Command::Migrate => store::migrate(&config::owner_database_url()?)
+            .await
+            .context("the database that LAZARET_OWNER_DATABASE_URL names"),
         Command::User(UserCommand::Add { name, role, machine, password_stdin: _ }) => {
             let mut password = String::new();
             std::io::stdin().read_to_string(&mut password)?;

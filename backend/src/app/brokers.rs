@@ -49,10 +49,10 @@ pub async fn create(tx: &mut Tx, actor: &Actor, new: NewBroker) -> Result<Broker
     brokers::get(&mut **tx, id).await
 }
 
-/// Changes addresses or credentials.
+/// Changes addresses or credentials. What a reviewer reads names the broker: where it is doesn't change under a plan.
 ///
 /// # Errors
-/// 404, 412, 422.
+/// 404, 409 `broker_in_use` for another address while a submitted cohort hasn't ended, 412, 422.
 pub async fn change(tx: &mut Tx, actor: &Actor, id: BrokerId, version: i64, change: ChangeBroker) -> Result<Broker> {
     let before = brokers::lock(tx, id).await?;
     if before.version != version {
@@ -65,6 +65,13 @@ pub async fn change(tx: &mut Tx, actor: &Actor, id: BrokerId, version: i64, chan
         credentials: change.credentials.unwrap_or_else(|| was.credentials.clone()),
     };
     check(&address)?;
+    let moved = (&was.amqp_url, &was.management_url) != (&address.amqp_url, &address.management_url);
+    if moved && brokers::is_in_submitted_plan(tx, id).await? {
+        return Err(Error::refused(
+            "broker_in_use",
+            "a submitted cohort of this broker hasn't ended: what was reviewed would go to another address",
+        ));
+    }
     let after = brokers::change(tx, id, &address).await?;
     let entry = audit::Entry::new(Action::BrokerChanged, "broker", id)
         .named(&after.name)

@@ -77,6 +77,8 @@ impl<K: ActKind, B: DeserializeOwned + Send> FromRequest<App> for Act<K, B> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self> {
         let (mut parts, body) = request.into_parts();
+        // read before anything is refused: an unread body costs the connection, and with it the next caller's request
+        let bytes = read_body(&parts, Request::from_parts(parts.clone(), body), app).await;
         let actor = auth::actor(&mut parts, app).await?;
         let subject_id = subject_id(&mut parts, app).await;
         if !actor.may(K::PERMISSION) {
@@ -97,7 +99,7 @@ impl<K: ActKind, B: DeserializeOwned + Send> FromRequest<App> for Act<K, B> {
             })?
             .to_owned();
         let (method, path) = (parts.method.to_string(), parts.uri.path().to_owned());
-        let bytes = read_body(&parts, Request::from_parts(parts.clone(), body), app).await?;
+        let bytes = bytes?;
         let request_hash: [u8; 32] =
             Sha256::new().chain_update(if_match.unwrap_or(-1).to_be_bytes()).chain_update(&bytes).finalize().into();
         let body = serde_json::from_slice(if bytes.is_empty() { b"null" } else { &bytes })

@@ -5,7 +5,7 @@ use crate::{
     broker::Address,
     error::{Error, Result, broken_constraint},
 };
-use domain::{api::Broker, ids::BrokerId};
+use domain::{api::Broker, ids::BrokerId, vocabulary::CohortState};
 use sqlx::{PgExecutor, PgPool};
 
 struct Row {
@@ -71,6 +71,27 @@ pub async fn lock(tx: &mut Tx, id: BrokerId) -> Result<Broker> {
     .fetch_optional(&mut **tx)
     .await?;
     row.map(Into::into).ok_or(Error::NotFound { what: "broker" })
+}
+
+/// Whether a cohort over this broker's messages was submitted and hasn't ended. A submit holds the broker's row
+/// ([`super::cohorts::facts::lock_for_share`]), so that none slips past [`lock`].
+///
+/// # Errors
+/// The database's.
+pub async fn is_in_submitted_plan(tx: &mut Tx, id: BrokerId) -> Result<bool> {
+    let others: Vec<&str> = CohortState::ALL
+        .iter()
+        .filter(|state| state.is_terminal() || **state == CohortState::Draft)
+        .map(|state| state.as_str())
+        .collect();
+    Ok(sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM cohorts JOIN queues ON queues.id = cohorts.queue_id
+             WHERE queues.broker_id = $1 AND cohorts.state <> ALL ($2)) AS "used!""#,
+        id.0,
+        &others as &[&str]
+    )
+    .fetch_one(&mut **tx)
+    .await?)
 }
 
 /// Brokers by name, after `after`; and how many there are.

@@ -1,9 +1,13 @@
 //! What holds for every call: idempotency, problems, limits, clients that leave.
 
 use crate::harness::{TestApp, eventually};
-use domain::api::{FreezeResult, Page, User};
+use domain::api::{FreezeResult, Page, Problem, User};
 use reqwest::Method;
 use serde_json::json;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpStream,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_key_does_it_once() {
@@ -116,4 +120,36 @@ async fn plain_forms_and_filters_answer_problems_too() {
     vera.get("/quarantine/groups?by=fingerprint").await.is(200);
     vera.get("/quarantine/groups?by=weather").await.problem(422, "invalid_request");
     vera.get("/quarantine?by=fingerprint").await.problem(422, "invalid_request");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_call_leaves_its_connection_usable() {
+    let app = TestApp::start().await;
+    let host = app.base_url.trim_start_matches("http://").to_owned();
+    let (reading, mut writing) = TcpStream::connect(&host).await.unwrap().into_split();
+    let mut lines = BufReader::new(reading).lines();
+    let body = r#"{"reason":"nobody is signed in"}"#;
+    for _ in 0..2 {
+        // the server asks for the body only when it reads it
+        let head = format!(
+            "POST /api/v1/freeze HTTP/1.1\r\nHost: {host}\r\nOrigin: {}\r\nContent-Type: application/json\r\n\
+             Idempotency-Key: k\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+            app.base_url,
+            body.len()
+        );
+        writing.write_all(head.as_bytes()).await.unwrap();
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("HTTP/1.1 100 Continue"));
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some(""));
+        writing.write_all(body.as_bytes()).await.unwrap();
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("HTTP/1.1 401 Unauthorized"));
+        let mut length = 0;
+        while let Some(header) = lines.next_line().await.unwrap().filter(|line| !line.is_empty()) {
+            if let Some(value) = header.strip_prefix("content-length: ") {
+                length = value.parse().unwrap();
+            }
+        }
+        let mut problem = vec![0; length];
+        lines.get_mut().read_exact(&mut problem).await.unwrap();
+        assert_eq!(serde_json::from_slice::<Problem>(&problem).unwrap().code, "no_session");
+    }
 }

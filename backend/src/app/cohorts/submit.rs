@@ -38,6 +38,8 @@ pub async fn submit(
     let now = cohorts::database_now(tx).await?;
     let (expires_at, run_by) = ensure_complete(tx, &cohort, now).await?;
     let topology = reading.topology()?;
+    let probe = cohort.draft.canary.as_ref().map(|canary| canary.probe.as_str());
+    facts::lock_for_share(tx, cohort.queue_id, probe).await?;
     draft::describe_items(tx, id).await?;
     let source = facts::source_queue(tx, cohort.queue_id).await?;
     let original = facts::common_original(tx, id).await?;

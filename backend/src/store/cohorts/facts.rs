@@ -245,12 +245,17 @@ pub async fn source_queue(db: &mut PgConnection, id: QueueId) -> Result<SourceQu
     })
 }
 
-/// Locks a queue's policies and a probe against change until the transaction ends.
+/// Locks a queue's policies, its broker's address and a probe against change until the transaction ends.
 ///
 /// # Errors
 /// The database's.
 pub async fn lock_for_share(tx: &mut Tx, queue: QueueId, probe: Option<&str>) -> Result<()> {
-    sqlx::query!("SELECT id FROM queues WHERE id = $1 FOR SHARE", queue.0).fetch_all(&mut **tx).await?;
+    sqlx::query!(
+        "SELECT queues.id FROM queues JOIN brokers ON brokers.id = queues.broker_id WHERE queues.id = $1 FOR SHARE",
+        queue.0
+    )
+    .fetch_all(&mut **tx)
+    .await?;
     sqlx::query!("SELECT name FROM probes WHERE name = $1 FOR SHARE", probe).fetch_all(&mut **tx).await?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::ward::{Ward, approve};
 use domain::{
-    api::Cohort,
+    api::{Broker, Cohort, Page},
     vocabulary::{CohortState, Role},
 };
 use serde_json::json;
@@ -167,4 +167,22 @@ async fn an_approval_needs_a_recent_sign_in() {
     approve(&jon, &cohort).await.problem(403, "reauthentication_required");
     jon.post("/session/confirm", json!({ "password": crate::harness::PASSWORD })).await.is(200);
     approve(&jon, &cohort).await.ok::<Cohort>();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_submitted_goes_to_no_other_broker() {
+    let ward = Ward::open().await;
+    let (root, mara) = (ward.app.admin().await, ward.app.responder().await);
+    let ids = ward.hold_many("job", 1).await;
+    let broker = root.get("/brokers").await.ok::<Page<Broker>>().items.remove(0);
+    let path = format!("/brokers/{}", broker.id);
+    let elsewhere = json!({ "amqp_url": "amqp://127.0.0.2:5672", "management_url": "http://127.0.0.2:15672" });
+    let cohort = ward.submitted(&mara, &ids).await;
+    root.change(&path, broker.version, &elsewhere).await.problem(409, "broker_in_use");
+    approve(&ward.app.approver().await, &cohort).await.ok::<Cohort>();
+    root.change(&path, broker.version, &elsewhere).await.problem(409, "broker_in_use");
+    // the same place with other credentials is no other broker, and an ended cohort holds nothing
+    let rotated: Broker = root.change(&path, broker.version, json!({ "credentials": "env:ROTATED" })).await.ok();
+    mara.act(&format!("/cohorts/{}/abort", cohort.row.id), json!({ "reason": "not today" })).await.ok::<Cohort>();
+    root.change(&path, rotated.version, &elsewhere).await.ok::<Broker>();
 }
