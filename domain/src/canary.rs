@@ -144,11 +144,23 @@ pub fn judge_canary(facts: &Facts<'_>) -> Judgement {
     }
 }
 
-/// Whether a pass still lets the rest go out (RULES 3): younger than the plan's `valid_s`, and executed by every worker
-/// version that consumes now. A pass of unknown version stands for none of them.
+/// What a stratum's latest canary showed, when it passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pass {
+    /// Since its verdict.
+    pub age: Duration,
+    /// The worker version that executed it; `None` stands for no version.
+    pub worker_version: Option<String>,
+}
+
+/// Whether the passes still let the rest go out (RULES 3): the latest canary of every stratum passed, within the plan's
+/// `valid_s`, and was executed by each worker version that consumes now. `None` is a stratum whose latest didn't pass.
 #[must_use]
-pub fn still_counts(age: Duration, valid: Duration, executed_by: &[String], consuming: &[String]) -> bool {
-    age <= valid && consuming.iter().all(|version| executed_by.contains(version))
+pub fn still_count(strata: &[Option<Pass>], valid: Duration, consuming: &[String]) -> bool {
+    let counts = |pass: &Pass| {
+        pass.age <= valid && consuming.iter().all(|version| pass.worker_version.as_ref() == Some(version))
+    };
+    !strata.is_empty() && strata.iter().all(|pass| pass.as_ref().is_some_and(counts))
 }
 
 /// Whether a row carries the redrive id in the named column.
@@ -405,14 +417,28 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_counts_only_for_the_versions_that_executed_it() {
-        let [old, new] = ["2026.12.1", "2026.12.2"].map(str::to_owned);
+    fn a_pass_counts_only_for_the_version_that_executed_it() {
         let minute = Duration::MINUTE;
-        let (new, both) = (vec![new.clone()], vec![old, new]);
-        assert!(still_counts(minute, minute, &new, &new));
-        assert!(!still_counts(minute + Duration::MICROSECOND, minute, &new, &new), "too old");
-        assert!(!still_counts(minute, minute, &new, &both), "another version consumes");
-        assert!(!still_counts(minute, minute, &[], &new), "unknown never moves a message");
-        assert!(still_counts(minute, minute, &[], &[]), "without a feed there is no version to tell apart");
+        let pass = |age, version: Option<&str>| Some(Pass { age, worker_version: version.map(str::to_owned) });
+        let (new, both) = (vec!["2026.12.2".to_owned()], vec!["2026.12.1".to_owned(), "2026.12.2".to_owned()]);
+        let passed = pass(minute, Some("2026.12.2"));
+        assert!(still_count(&[passed.clone()], minute, &new));
+        assert!(!still_count(&[pass(minute + Duration::MICROSECOND, Some("2026.12.2"))], minute, &new), "too old");
+        assert!(!still_count(&[passed], minute, &both), "another version consumes");
+        assert!(!still_count(&[pass(minute, None)], minute, &new), "unknown never moves a message");
+        assert!(still_count(&[pass(minute, None)], minute, &[]), "without a feed there is no version to tell apart");
+    }
+
+    #[test]
+    fn every_stratum_has_a_pass_of_its_own() {
+        let minute = Duration::MINUTE;
+        let pass = |age, version: &str| Some(Pass { age, worker_version: Some(version.to_owned()) });
+        let new = vec!["2026.12.2".to_owned()];
+        let fresh = pass(Duration::ZERO, "2026.12.2");
+        assert!(still_count(&[fresh.clone(), pass(minute, "2026.12.2")], minute, &new));
+        assert!(!still_count(&[pass(minute * 2, "2026.12.2"), fresh.clone()], minute, &new), "the oldest one counts");
+        assert!(!still_count(&[pass(Duration::ZERO, "2026.12.1"), fresh.clone()], minute, &new), "of another version");
+        assert!(!still_count(&[fresh, None], minute, &new), "a stratum without a pass");
+        assert!(!still_count(&[], minute, &[]), "no stratum, no canary");
     }
 }

@@ -70,7 +70,7 @@ pub struct TargetFacts {
 pub struct CanaryFacts {
     /// The stratum, from 0.
     pub stratum: i64,
-    /// The item that the plan names first for it.
+    /// An item that the plan names for it.
     pub item: Option<QuarantineId>,
     /// Whether a person opened its payload since custody.
     pub inspected: bool,

@@ -283,7 +283,7 @@ wire! {
         pub size: i64,
         /// Its first canary.
         pub canary: Option<QuarantineId>,
-        /// Whether a person opened the canary's payload since custody.
+        /// Whether a person opened the payload of each canary that the plan names here, since custody.
         pub canary_inspected: bool,
     }
 

@@ -17,7 +17,7 @@ use domain::{
     preflight::{self, CanaryFacts, Findings, ItemFacts},
     strip,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// How many messages' headers are read at once.
@@ -132,35 +132,34 @@ fn unpublishable(
     parcel.err().map(|why| (why.code(), why.to_string()))
 }
 
+/// Every canary that the plan names; for a stratum without, one that names no item.
 async fn canaries(tx: &mut Tx, cohort: &Cohort, items: &[ItemFacts]) -> Result<Vec<CanaryFacts>> {
     let planned = facts::planned_items(tx, cohort.id).await?;
-    let firsts = first_canaries(&cohort.draft, &planned);
-    let strata: BTreeSet<i64> = planned.iter().map(|item| item.stratum).collect();
-    let named: Vec<QuarantineId> = firsts.values().copied().collect();
-    let inspected = facts::inspected(tx, &named).await?;
-    Ok(strata
-        .into_iter()
-        .map(|stratum| {
-            let item = firsts.get(&stratum).copied();
-            CanaryFacts {
-                stratum,
-                item,
-                inspected: item.is_some_and(|item| inspected.contains(&item)),
-                has_job: item.is_none_or(|id| items.iter().any(|item| item.id == id && item.job_id.is_some())),
-            }
-        })
-        .collect())
+    let named = named_canaries(&cohort.draft, &planned);
+    let all: Vec<QuarantineId> = named.values().flatten().copied().collect();
+    let inspected = facts::inspected(tx, &all).await?;
+    let facts_of = |stratum: i64, item: Option<QuarantineId>| CanaryFacts {
+        stratum,
+        item,
+        inspected: item.is_some_and(|item| inspected.contains(&item)),
+        has_job: item.is_none_or(|id| items.iter().any(|item| item.id == id && item.job_id.is_some())),
+    };
+    let of_stratum = |(stratum, canaries): (i64, Vec<QuarantineId>)| match canaries.as_slice() {
+        [] => vec![facts_of(stratum, None)],
+        canaries => canaries.iter().map(|canary| facts_of(stratum, Some(*canary))).collect(),
+    };
+    Ok(named.into_iter().flat_map(of_stratum).collect())
 }
 
-/// The item that the plan names first for each stratum.
+/// The canaries that the plan names for each of its strata, in its order; none for a stratum that it forgot.
 #[must_use]
-pub fn first_canaries(draft: &Draft, planned: &[facts::PlannedItem]) -> BTreeMap<i64, QuarantineId> {
+pub fn named_canaries(draft: &Draft, planned: &[facts::PlannedItem]) -> BTreeMap<i64, Vec<QuarantineId>> {
     let strata: BTreeMap<QuarantineId, i64> = planned.iter().map(|item| (item.quarantine_id, item.stratum)).collect();
-    let mut firsts = BTreeMap::new();
+    let mut named: BTreeMap<i64, Vec<QuarantineId>> = strata.values().map(|stratum| (*stratum, Vec::new())).collect();
     for id in draft.canary.iter().flat_map(|canary| &canary.items) {
-        if let Some(stratum) = strata.get(id) {
-            firsts.entry(*stratum).or_insert(*id);
+        if let Some(canaries) = strata.get(id).and_then(|stratum| named.get_mut(stratum)) {
+            canaries.push(*id);
         }
     }
-    firsts
+    named
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 use domain::{
     api::ReplayAct,
-    canary::still_counts,
+    canary::still_count,
     cohort::{Effect, Facts, Transition},
     ids::{CohortId, QuarantineId},
     refusal::{Check, Code},
@@ -152,12 +152,12 @@ pub async fn facts_of(
     Ok(known)
 }
 
-/// Whether the canary's pass still counts; without one it doesn't.
+/// Whether the canaries' passes still count, each stratum's; without one they don't.
 async fn is_canary_valid(tx: &mut Tx, cohort: &Cohort, now: OffsetDateTime) -> Result<bool> {
-    let (Some(passed_at), Some(canary)) = (cohort.canary_passed_at, &cohort.draft.canary) else { return Ok(false) };
+    let Some(canary) = &cohort.draft.canary else { return Ok(false) };
+    let passes = canaries::passes(tx, cohort.id, now).await?;
     let consuming = canaries::consuming_versions(tx, cohort.queue_id).await?;
-    let valid = Duration::seconds(canary.valid_s);
-    Ok(still_counts(now - passed_at, valid, &cohort.canary_worker_versions, &consuming))
+    Ok(still_count(&passes, Duration::seconds(canary.valid_s), &consuming))
 }
 
 fn planned_canaries(cohort: &Cohort) -> &[QuarantineId] {

@@ -102,16 +102,17 @@ async fn findings(
 
 async fn strata(tx: &mut Tx, cohort: &Cohort) -> Result<Vec<Stratum>> {
     let planned = facts::planned_items(tx, cohort.id).await?;
-    let firsts = preflight::first_canaries(&cohort.draft, &planned);
-    let named: Vec<_> = firsts.values().copied().collect();
-    let inspected = facts::inspected(tx, &named).await?;
+    let named = preflight::named_canaries(&cohort.draft, &planned);
+    let all: Vec<_> = named.values().flatten().copied().collect();
+    let inspected = facts::inspected(tx, &all).await?;
     Ok(read::strata(tx, cohort.id)
         .await?
         .into_iter()
         .map(|stratum| {
-            let canary = firsts.get(&stratum.index).copied();
+            let canaries = named.get(&stratum.index).map_or(&[][..], Vec::as_slice);
+            let canary = canaries.first().copied();
             Stratum {
-                canary_inspected: canary.is_some_and(|canary| inspected.contains(&canary)),
+                canary_inspected: canary.is_some() && canaries.iter().all(|canary| inspected.contains(canary)),
                 index: stratum.index,
                 fingerprint: stratum.fingerprint,
                 error_class: stratum.error_class,

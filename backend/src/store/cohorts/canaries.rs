@@ -2,7 +2,11 @@
 
 use super::super::Tx;
 use crate::error::Result;
-use domain::ids::{CohortId, ItemId, QuarantineId};
+use domain::{
+    canary::Pass,
+    ids::{CohortId, ItemId, QuarantineId},
+};
+use time::OffsetDateTime;
 
 /// The plan's next canary of a stratum: the first of `planned` that is still scheduled and wasn't a canary yet.
 ///
@@ -71,6 +75,26 @@ pub async fn latest_verdict(tx: &mut Tx, cohort: CohortId, stratum: i64) -> Resu
     .fetch_optional(&mut **tx)
     .await?;
     Ok(row.map(|row| (ItemId(row.item_id), row.verdict)))
+}
+
+/// What the latest canary of each stratum showed at `now`, by stratum; `None` where it didn't pass or none began.
+///
+/// # Errors
+/// The database's.
+pub async fn passes(tx: &mut Tx, cohort: CohortId, now: OffsetDateTime) -> Result<Vec<Option<Pass>>> {
+    let rows = sqlx::query!(
+        r#"SELECT latest.worker_version, latest.judged_at AS "judged_at?"
+           FROM (SELECT DISTINCT stratum FROM cohort_items WHERE cohort_id = $1) AS strata
+           LEFT JOIN LATERAL (SELECT worker_version, judged_at, verdict FROM canaries
+             WHERE cohort_id = $1 AND canaries.stratum = strata.stratum ORDER BY started_at DESC LIMIT 1) AS latest
+             ON latest.verdict = 'pass'
+           ORDER BY strata.stratum"#,
+        cohort.0
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    let pass = |judged_at: OffsetDateTime, worker_version| Pass { age: now - judged_at, worker_version };
+    Ok(rows.into_iter().map(|row| row.judged_at.map(|at| pass(at, row.worker_version))).collect())
 }
 
 /// The wait begins anew, once: the verdict is taken back and the deadline is `wait_s` from now.

@@ -67,10 +67,6 @@ pub struct Cohort {
     pub stratum: i64,
     /// Whether the inconclusive canary was extended already.
     pub verify_extended: bool,
-    /// When the last stratum's canary passed.
-    pub canary_passed_at: Option<OffsetDateTime>,
-    /// Worker versions that executed the canaries.
-    pub canary_worker_versions: Vec<String>,
     /// Whether exactly one item goes out before the rest, after a resume.
     pub probation: bool,
     /// Whether something was seen on two messages.
@@ -98,8 +94,6 @@ struct Row {
     approval_consumed_at: Option<OffsetDateTime>,
     stratum: i32,
     verify_extended: bool,
-    canary_passed_at: Option<OffsetDateTime>,
-    canary_worker_versions: Vec<String>,
     probation: bool,
     published_twice: bool,
 }
@@ -128,8 +122,6 @@ impl TryFrom<Row> for Cohort {
             approval_consumed_at: row.approval_consumed_at,
             stratum: i64::from(row.stratum),
             verify_extended: row.verify_extended,
-            canary_passed_at: row.canary_passed_at,
-            canary_worker_versions: row.canary_worker_versions,
             probation: row.probation,
             published_twice: row.published_twice,
         })
@@ -145,7 +137,7 @@ pub async fn load_for_update(tx: &mut Tx, id: CohortId) -> Result<Cohort> {
         Row,
         "SELECT id, queue_id, draft, state, state_reason, resumes_to, revision, version, size, created_by, lane,
            target_exchange, target_routing_key, expires_at, run_by, policy_version, generation, approval_consumed_at,
-           stratum, verify_extended, canary_passed_at, canary_worker_versions, probation, published_twice
+           stratum, verify_extended, probation, published_twice
          FROM cohorts WHERE id = $1 FOR UPDATE",
         id.0
     )
@@ -164,7 +156,7 @@ pub async fn load(db: impl sqlx::PgExecutor<'_>, id: CohortId) -> Result<Cohort>
         Row,
         "SELECT id, queue_id, draft, state, state_reason, resumes_to, revision, version, size, created_by, lane,
            target_exchange, target_routing_key, expires_at, run_by, policy_version, generation, approval_consumed_at,
-           stratum, verify_extended, canary_passed_at, canary_worker_versions, probation, published_twice
+           stratum, verify_extended, probation, published_twice
          FROM cohorts WHERE id = $1",
         id.0
     )

@@ -106,15 +106,15 @@ pub async fn start_waiting(tx: &mut Tx, item: ItemId, wait_s: i64) -> Result<()>
     Ok(())
 }
 
-/// The item to take as a stratum's next canary: the plan's own in its order, then any other of the stratum.
+/// The item to take as a stratum's next canary, of those that the plan names, in its order. `None` when none is left.
 ///
 /// # Errors
 /// The database's.
 pub async fn pick(pool: &PgPool, cohort: CohortId, stratum: i32, planned: &[QuarantineId]) -> Result<Option<ItemId>> {
     let planned: Vec<uuid::Uuid> = planned.iter().map(|id| id.0).collect();
     Ok(sqlx::query_scalar!(
-        "SELECT id FROM cohort_items WHERE cohort_id = $1 AND stratum = $2 AND state = 'scheduled'
-         ORDER BY array_position($3, quarantine_id) NULLS LAST, position LIMIT 1",
+        "SELECT id FROM cohort_items WHERE cohort_id = $1 AND stratum = $2 AND state = 'scheduled' AND quarantine_id = ANY($3)
+         ORDER BY array_position($3, quarantine_id) LIMIT 1",
         cohort.0,
         stratum,
         &planned
@@ -122,25 +122,6 @@ pub async fn pick(pool: &PgPool, cohort: CohortId, stratum: i32, planned: &[Quar
     .fetch_optional(pool)
     .await?
     .map(ItemId))
-}
-
-/// A canary passed: its worker version counts, and with the last stratum the time of the pass.
-///
-/// # Errors
-/// The database's.
-pub async fn passed(tx: &mut Tx, cohort: CohortId, stratum: i32, worker_version: Option<&str>) -> Result<()> {
-    sqlx::query!(
-        "UPDATE cohorts SET canary_passed_at = clock_timestamp(),
-           canary_worker_versions = array(SELECT DISTINCT version FROM unnest(
-             CASE WHEN $2 = 0 THEN '{}' ELSE canary_worker_versions END || $3::text) AS version WHERE version IS NOT NULL)
-         WHERE id = $1",
-        cohort.0,
-        stratum,
-        worker_version
-    )
-    .execute(&mut **tx)
-    .await?;
-    Ok(())
 }
 
 /// Whether another message of an item's job is known alive: a held dead letter, or a report of it without this redrive id since

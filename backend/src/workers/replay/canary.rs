@@ -208,7 +208,6 @@ impl Run {
                         Verdict::Pass => {
                             let proved = Step::new("probe", "its effect is proved");
                             items::move_item(tx, item, &[ItemState::Confirmed], ItemState::Verified, proved).await?;
-                            canaries::passed(tx, cohort, stratum, worker_version.as_deref()).await?;
                             advance::advance(tx, cohort, CohortState::CanaryVerifying, Trigger::Judged(verdict), None)
                                 .await
                         }
