@@ -13,13 +13,17 @@ async fn a_plan_is_drafted_and_submitted() {
     let ward = Ward::open().await;
     let ids = ward.hold_many("job", 3).await;
     let mara = ward.app.responder().await;
-    let draft = ward.draft(&mara, ward.plan(&ids)).await;
+    let mut plan = ward.plan(&ids);
+    plan["canary"]["items"] = json!([ids[0], ids[1]]);
+    let draft = ward.draft(&mara, plan).await;
     assert_eq!((draft.row.state, draft.row.size, draft.strata.len()), (CohortState::Draft, 3, 1));
     assert_eq!((draft.target.exchange.as_str(), draft.target.routing_key.as_str()), ("shop", "order"));
     assert_eq!(draft.target.receivers, Some(vec!["orders".to_owned()]));
     let submit = format!("/cohorts/{}/submit", draft.row.id);
     mara.act(&submit, json!({})).await.problem(409, "canary_not_inspected");
     ward.inspect(&mara, ids[0]).await;
+    mara.act(&submit, json!({})).await.problem(409, "canary_not_inspected");
+    ward.inspect(&mara, ids[1]).await;
     let submitted: Cohort = mara.act(&submit, json!({})).await.ok();
     assert_eq!(submitted.row.state, CohortState::InReview);
     assert!(submitted.strata[0].canary_inspected && submitted.preflight.refusals.is_empty());

@@ -1,8 +1,9 @@
 //! The canary stage: nothing passes but an effect that was absent, is as expected, and is this redrive's.
 
 use super::rig::Rig;
-use crate::harness::Person;
+use crate::{cohorts::ward::Letter, harness::Person};
 use domain::vocabulary::{CohortState, ItemState, Verdict};
+use lazaret::workers::replay::Stepped;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -108,4 +109,38 @@ async fn a_pass_doesnt_count_for_a_version_that_didnt_execute_it() {
         .await
         .problem(409, "canary_too_old");
     assert_eq!(rig.count(cohort, ItemState::Scheduled).await, 2, "nothing more has moved");
+}
+
+/// Two strata: a fresh pass of one doesn't stand for the other's, which is too old.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_stratum_needs_a_pass_that_still_counts() {
+    let mut rig = Rig::open().await;
+    rig.ward.sql(r#"UPDATE queues SET retry_policy = '{"transient_classes": ["timeout", "busy"]}'"#).await;
+    let mut ids = rig.letters(2).await;
+    ids.push(rig.letter(Letter { class: "busy", ..Letter::of("other") }).await);
+    let _ledger = rig.worker().await;
+    let mut plan = rig.plan(&ids);
+    plan["canary"]["items"] = json!([ids[0], ids[2]]);
+    let cohort = rig.approved(plan).await;
+    rig.passed(cohort).await;
+    assert_eq!(rig.show(cohort).await.canaries.len(), 2);
+    rig.ward.sql("UPDATE canaries SET judged_at = judged_at - interval '1 hour' WHERE stratum = 0").await;
+    let expand = format!("/cohorts/{cohort}/expand");
+    let body = json!({ "reason": "on", "confirm_count": 1 });
+    rig.mara.act(&expand, &body).await.problem(409, "canary_too_old");
+    rig.ward.sql("UPDATE canaries SET judged_at = judged_at + interval '1 hour' WHERE stratum = 0").await;
+    rig.mara.act(&expand, &body).await.is(202);
+}
+
+/// The plan's canary is refused: nothing that nobody named takes its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_canary_that_the_plan_names_goes_out() {
+    let mut rig = Rig::open().await;
+    let ids = rig.letters(3).await;
+    let cohort = rig.approved(rig.plan(&ids)).await;
+    rig.act(cohort, "canary").await;
+    rig.ward.sql("UPDATE cohort_items SET state = 'refused', state_reason = 'test' WHERE position = 0").await;
+    let did = rig.step().await;
+    assert!(did.contains(&Stepped::Halted("no_canary_left".to_owned())), "{did:?}");
+    assert_eq!(rig.on_queue().await, 0);
 }
