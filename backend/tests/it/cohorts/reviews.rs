@@ -183,6 +183,6 @@ async fn what_was_submitted_goes_to_no_other_broker() {
     root.change(&path, broker.version, &elsewhere).await.problem(409, "broker_in_use");
     // the same place with other credentials is no other broker, and an ended cohort holds nothing
     let rotated: Broker = root.change(&path, broker.version, json!({ "credentials": "env:ROTATED" })).await.ok();
-    mara.act(&format!("/cohorts/{}/withdraw", cohort.row.id), json!({ "reason": "not today" })).await.ok::<Cohort>();
+    mara.act(&format!("/cohorts/{}/withdraw", cohort.row.id), json!({ "comment": "not today" })).await.ok::<Cohort>();
     root.change(&path, rotated.version, &elsewhere).await.ok::<Broker>();
 }

@@ -132,15 +132,26 @@ async fn each_stratum_needs_a_pass_that_still_counts() {
     rig.mara.act(&expand, &body).await.is(202);
 }
 
-/// The plan's canary is refused: nothing that nobody named takes its place.
+/// A stratum's only named canary is refused before its turn: nothing that nobody named takes its place.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_canary_that_the_plan_names_goes_out() {
     let mut rig = Rig::open().await;
-    let ids = rig.letters(3).await;
-    let cohort = rig.approved(rig.plan(&ids)).await;
+    rig.ward.sql(r#"UPDATE queues SET retry_policy = '{"transient_classes": ["timeout", "busy"]}'"#).await;
+    let mut ids = rig.letters(1).await;
+    for job in ["named", "other"] {
+        ids.push(rig.letter(Letter { class: "busy", ..Letter::of(job) }).await);
+    }
+    let ledger = rig.worker().await;
+    let mut plan = rig.plan(&ids);
+    plan["canary"]["items"] = json!([ids[0], ids[1]]);
+    let cohort = rig.approved(plan).await;
     rig.act(cohort, "canary").await;
-    rig.ward.sql("UPDATE cohort_items SET state = 'refused', state_reason = 'test' WHERE position = 0").await;
-    let did = rig.step().await;
-    assert!(did.contains(&Stepped::Halted("no_canary_left".to_owned())), "{did:?}");
-    assert_eq!(rig.on_queue().await, 0);
+    rig.ward.sql("UPDATE cohort_items SET state = 'refused', state_reason = 'test' WHERE job_id = 'named'").await;
+    let halted = Stepped::Halted("no_canary_left".to_owned());
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(25);
+    while !rig.step().await.contains(&halted) {
+        assert!(tokio::time::Instant::now() < deadline, "never halted: {:?}", rig.show(cohort).await.row);
+    }
+    rig.delivered_once(&ledger, 1).await;
+    assert_eq!(rig.count(cohort, ItemState::Scheduled).await, 1);
 }
