@@ -422,7 +422,7 @@ mod tests {
         let pass = |age, version: Option<&str>| Some(Pass { age, worker_version: version.map(str::to_owned) });
         let (new, both) = (vec!["2026.12.2".to_owned()], vec!["2026.12.1".to_owned(), "2026.12.2".to_owned()]);
         let passed = pass(minute, Some("2026.12.2"));
-        assert!(still_count(&[passed.clone()], minute, &new));
+        assert!(still_count(std::slice::from_ref(&passed), minute, &new));
         assert!(!still_count(&[pass(minute + Duration::MICROSECOND, Some("2026.12.2"))], minute, &new), "too old");
         assert!(!still_count(&[passed], minute, &both), "another version consumes");
         assert!(!still_count(&[pass(minute, None)], minute, &new), "unknown never moves a message");
