@@ -17,10 +17,10 @@ use tracing::Instrument as _;
 const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Gives the request an id (or keeps the caller's), a span, and a line in the log when it is answered.
-/// A page's call of the API in-process is already inside one: it keeps that.
+/// A page's call of the API in-process is already inside one: it keeps that, also when another task goes on with it.
 pub(super) async fn request(mut request: Request, next: Next) -> Response<Body> {
-    if REQUEST_ID.try_with(|_| ()).is_ok() {
-        return next.run(request).await;
+    if let Ok(id) = REQUEST_ID.try_with(Clone::clone) {
+        return REQUEST_ID.scope(id, next.run(request)).await;
     }
     let id = request
         .headers()
@@ -95,4 +95,32 @@ async fn security_headers(request: Request, next: Next) -> Response<Body> {
 /// Around the whole server.
 pub(super) fn outermost(router: Router) -> Router {
     router.layer(catch_panics()).layer(middleware::from_fn(security_headers)).layer(middleware::from_fn(request))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::problem::request_id;
+    use axum::{body::to_bytes, routing::get};
+    use std::{future::poll_fn, sync::Arc, task::Poll};
+    use tokio::sync::Notify;
+    use tower::ServiceExt as _;
+
+    /// Pages are rendered by several tasks: one begins a call of the API, another may end it.
+    #[tokio::test]
+    async fn a_call_that_another_task_goes_on_with_keeps_its_request_id() {
+        let go = Arc::new(Notify::new());
+        let waiting = go.clone();
+        let handler = move || async move {
+            waiting.notified().await;
+            request_id()
+        };
+        let router = Router::new().route("/", get(handler)).layer(middleware::from_fn(super::request));
+        let mut call = Box::pin(router.oneshot(Request::new(Body::empty())));
+        let begun = poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_pending()));
+        assert!(REQUEST_ID.scope("the-page".to_owned(), begun).await);
+        go.notify_one();
+        let answer = call.await.unwrap();
+        assert_eq!(to_bytes(answer.into_body(), 64).await.unwrap(), "the-page");
+    }
 }
