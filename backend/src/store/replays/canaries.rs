@@ -1,6 +1,7 @@
 //! The canary of each stratum: its samples and its verdict.
 
 use crate::{error::Result, store::Tx};
+use anyhow::Context as _;
 use domain::{
     api::{ExpectationResult, ProbeSample},
     ids::{AppName, CohortId, ItemId, QuarantineId, RedriveId},
@@ -151,14 +152,13 @@ pub async fn probe(pool: &PgPool, name: &str) -> Result<Option<domain::api::Prob
     Ok(definition.map(serde_json::from_value).transpose().map_err(anyhow::Error::from)?)
 }
 
-/// The failure classes that the queue's policy calls transient; all others count as permanent.
+/// The queue's retry policy, as it is now.
 ///
 /// # Errors
-/// The database's.
-pub async fn transient_classes(pool: &PgPool, queue: domain::ids::QueueId) -> Result<Vec<String>> {
+/// The database's, or a stored policy that can't be read.
+pub async fn retry_policy(pool: &PgPool, queue: domain::ids::QueueId) -> Result<domain::api::RetryPolicy> {
     let policy = sqlx::query_scalar!("SELECT retry_policy FROM queues WHERE id = $1", queue.0).fetch_one(pool).await?;
-    let classes = policy.get("transient_classes").cloned().unwrap_or_default();
-    Ok(serde_json::from_value(classes).unwrap_or_default())
+    Ok(serde_json::from_value(policy).context("a stored retry policy")?)
 }
 
 /// Keeps the latest answer of the probe.

@@ -24,7 +24,8 @@ use domain::{
     api::{Attribution, CanaryPlan, ProbeDefinition, ProbeSample},
     canary::{self, Attributed, Before, Facts, Judgement},
     cohort::Trigger,
-    vocabulary::{Action, CohortState, ItemState, Verdict},
+    kind,
+    vocabulary::{Action, CohortState, ItemState, Kind, Verdict},
 };
 use std::time::Duration;
 use tokio::time::Instant;
@@ -139,8 +140,8 @@ impl Run {
         let permanent = if told.failed_classes.is_empty() {
             false
         } else {
-            let transient = canaries::transient_classes(&pool, running.queue_id).await?;
-            told.failed_classes.iter().any(|class| class.as_ref().is_none_or(|class| !transient.contains(class)))
+            let policy = canaries::retry_policy(&pool, running.queue_id).await?;
+            told.failed_classes.iter().any(|class| kind::judge(&policy, class.as_deref()) == Kind::Permanent)
         };
         let column = self.redrive_column(plan).await?;
         let row_carries_id = match (&sample, column, canary.redrive_id) {

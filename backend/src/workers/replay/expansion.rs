@@ -46,8 +46,9 @@ impl Run {
             },
         };
         let at = self.began.elapsed();
+        let blocked = self.owner.standing().is_some_and(|publisher| publisher.blocked());
         let governor = self.governor.get_or_insert_with(|| Governor::new(plan, at));
-        let allowance = governor.decide(Readings { at, in_flight, blocked: false });
+        let allowance = governor.decide(Readings { at, in_flight, blocked });
         let rate = allowance.allowed_per_s.as_f64();
         let reading = serde_json::json!({ "in_flight": in_flight, "in_flight_source": source, "max_in_flight": plan.max_in_flight,
             "allowed_per_s": allowance.allowed_per_s, "cap_per_s": plan.max_per_s, "binding": allowance.binding,
