@@ -167,7 +167,7 @@ pub struct Person {
     pub machine: bool,
     /// The account may not sign in.
     pub disabled: bool,
-    /// Who else changed this account lately, and when.
+    /// Who else changed this account lately, and when; and who had before that changed the account that did.
     pub changes: Vec<(UserId, OffsetDateTime)>,
 }
 
@@ -186,8 +186,15 @@ pub async fn people(db: &mut PgConnection, named: &[UserId]) -> Result<Vec<Perso
     .await?;
     let ids: Vec<uuid::Uuid> = rows.iter().map(|row| row.id).collect();
     let changes = sqlx::query!(
-        r#"SELECT user_id, changed_by AS "changed_by!", at FROM user_changes
-           WHERE user_id = ANY($1) AND changed_by IS NOT NULL AND at > clock_timestamp() - interval '30 days'"#,
+        r#"WITH RECURSIVE reach (user_id, changed_by, at, since) AS (
+             SELECT user_id, changed_by, at, at FROM user_changes
+               WHERE user_id = ANY($1) AND changed_by IS NOT NULL AND at > clock_timestamp() - interval '30 days'
+             UNION
+             SELECT reach.user_id, earlier.changed_by, reach.at, earlier.at
+               FROM reach JOIN user_changes AS earlier ON earlier.user_id = reach.changed_by
+               WHERE earlier.changed_by IS NOT NULL AND earlier.at <= reach.since
+                 AND earlier.at > clock_timestamp() - interval '30 days')
+           SELECT DISTINCT user_id AS "user_id!", changed_by AS "changed_by!", at AS "at!" FROM reach"#,
         &ids
     )
     .fetch_all(db)

@@ -104,6 +104,23 @@ async fn a12_an_account_made_or_changed_by_the_author_is_tainted() {
         .unwrap();
     let cohort = ward.submitted(&mara, &ward.hold_many("job", 1).await).await;
     approve(&ward.app.sign_in("puppet").await, &cohort).await.problem(409, "tainted_approver");
+
+    // nor by an account in between: mara made zed's, zed makes yara's
+    let (zed, yara) = (ward.app.hire("zed", &[Role::Admin]).await, ward.app.hire("yara", &[Role::Approver]).await);
+    for (user, by) in [(zed, author), (yara, zed)] {
+        sqlx::query("INSERT INTO user_changes (id, user_id, changed_by, what) VALUES ($1, $1, $2, 'created')")
+            .bind(user.0)
+            .bind(by.0)
+            .execute(ward.app.owner())
+            .await
+            .unwrap();
+    }
+    approve(&ward.app.sign_in("yara").await, &cohort).await.problem(409, "tainted_approver");
+    // what was done to an account after it made another one doesn't reach that one
+    let xen = ward.app.hire("xen", &[Role::Approver]).await;
+    let made = "INSERT INTO user_changes (id, user_id, changed_by, what, at) VALUES ($1, $1, $2, 'created', now() - interval '1 hour')";
+    sqlx::query(made).bind(xen.0).bind(zed.0).execute(ward.app.owner()).await.unwrap();
+    approve(&ward.app.sign_in("xen").await, &cohort).await.ok::<Cohort>();
 }
 
 #[tokio::test(flavor = "multi_thread")]
