@@ -23,7 +23,8 @@ pub struct Person<'a> {
     pub machine: bool,
     /// The account may not sign in.
     pub disabled: bool,
-    /// Whoever changed their account, password, roles or identity links, and when; the creation of the account too.
+    /// Whoever changed their account, password, roles or identity links, and when; the creation of the account too. As
+    /// [`reaching`] finds them.
     pub changes: &'a [AccountChange],
 }
 
@@ -34,6 +35,28 @@ pub struct AccountChange {
     pub by: UserId,
     /// When, by the database's clock.
     pub at: OffsetDateTime,
+}
+
+/// The changes that reach `person`'s account, of all `changes` of anyone's (whose, and what): those of the account itself,
+/// and those that an account which changed it had undergone before, in any number of steps. Each keeps the time at which
+/// the person's own account was changed. What somebody did to their own account leads to nobody else.
+#[must_use]
+pub fn reaching(person: UserId, changes: &[(UserId, AccountChange)]) -> Vec<AccountChange> {
+    // each with the time from which on its maker could have been under another's hand
+    let mut found: Vec<(AccountChange, OffsetDateTime)> =
+        changes.iter().filter(|(whose, _)| *whose == person).map(|(_, change)| (*change, change.at)).collect();
+    let mut next = 0;
+    while let Some((change, since)) = found.get(next).copied() {
+        next += 1;
+        let before = |(whose, earlier): &&(UserId, AccountChange)| *whose == change.by && earlier.at <= since;
+        for (_, earlier) in changes.iter().filter(before).filter(|_| change.by != person) {
+            let step = (AccountChange { by: earlier.by, at: change.at }, earlier.at);
+            if !found.contains(&step) {
+                found.push(step);
+            }
+        }
+    }
+    found.into_iter().map(|(change, _)| change).collect()
 }
 
 /// Whether `person` may approve a cohort that `touched` drafted, edited, submitted, cloned from or asked for through
@@ -186,6 +209,31 @@ mod tests {
         for (changes, want) in cases {
             let person = Person { changes: &changes, ..jon() };
             assert_eq!(eligible(&person, &[MARA], NOW), want, "{changes:?}");
+        }
+    }
+
+    #[test]
+    fn a_change_reaches_through_accounts_in_between() {
+        let zed = UserId(Uuid::from_u128(4));
+        let by = |by, days| AccountChange { by, at: NOW - Duration::days(days) };
+        let cases = [
+            (vec![(JON, by(ROOT, 1))], vec![by(ROOT, 1)]),
+            // mara made zed, who made jon: it counts from jon's own change on
+            (vec![(JON, by(zed, 1)), (zed, by(MARA, 9))], vec![by(zed, 1), by(MARA, 1)]),
+            (
+                vec![(JON, by(zed, 1)), (zed, by(ROOT, 2)), (ROOT, by(MARA, 3))],
+                vec![by(zed, 1), by(ROOT, 1), by(MARA, 1)],
+            ),
+            // what came after
+            (vec![(JON, by(zed, 2)), (zed, by(MARA, 1))], vec![by(zed, 2)]),
+            // one's own new password makes nothing of long ago recent
+            (vec![(JON, by(JON, 0)), (JON, by(MARA, 20))], vec![by(JON, 0), by(MARA, 20)]),
+            // two who changed each other
+            (vec![(JON, by(zed, 1)), (zed, by(JON, 2))], vec![by(zed, 1), by(JON, 1)]),
+            (vec![(zed, by(MARA, 1))], vec![]),
+        ];
+        for (changes, want) in cases {
+            assert_eq!(reaching(JON, &changes), want, "{changes:?}");
         }
     }
 

@@ -59,7 +59,7 @@ pub async fn people(tx: &mut Tx, named: &[UserId]) -> Result<Vec<Candidate>> {
             roles: person.roles,
             machine: person.machine,
             disabled: person.disabled,
-            changes: person.changes.into_iter().map(|(by, at)| AccountChange { by, at }).collect(),
+            changes: person.changes,
         })
         .collect())
 }

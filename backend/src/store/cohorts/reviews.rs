@@ -8,6 +8,7 @@ use crate::{
 use anyhow::Context as _;
 use domain::{
     api::UserRef,
+    eligibility::{AccountChange, reaching},
     ids::{CohortId, UserId},
     vocabulary::{CohortCommand, Role},
 };
@@ -167,8 +168,8 @@ pub struct Person {
     pub machine: bool,
     /// The account may not sign in.
     pub disabled: bool,
-    /// Who else changed this account lately, and when; and who had before that changed the account that did.
-    pub changes: Vec<(UserId, OffsetDateTime)>,
+    /// The changes that reach this account.
+    pub changes: Vec<AccountChange>,
 }
 
 /// People by RULES 4: everyone with the approver role, and those named.
@@ -184,32 +185,22 @@ pub async fn people(db: &mut PgConnection, named: &[UserId]) -> Result<Vec<Perso
     )
     .fetch_all(&mut *db)
     .await?;
-    let ids: Vec<uuid::Uuid> = rows.iter().map(|row| row.id).collect();
-    let changes = sqlx::query!(
-        r#"WITH RECURSIVE reach (user_id, changed_by, at, since) AS (
-             SELECT user_id, changed_by, at, at FROM user_changes
-               WHERE user_id = ANY($1) AND changed_by IS NOT NULL AND at > clock_timestamp() - interval '30 days'
-             UNION
-             SELECT reach.user_id, earlier.changed_by, reach.at, earlier.at
-               FROM reach JOIN user_changes AS earlier ON earlier.user_id = reach.changed_by
-               WHERE earlier.changed_by IS NOT NULL AND earlier.at <= reach.since
-                 AND earlier.at > clock_timestamp() - interval '30 days')
-           SELECT DISTINCT user_id AS "user_id!", changed_by AS "changed_by!", at AS "at!" FROM reach"#,
-        &ids
+    let changes: Vec<(UserId, AccountChange)> = sqlx::query!(
+        r#"SELECT user_id, changed_by AS "changed_by!", at FROM user_changes
+           WHERE changed_by IS NOT NULL AND at > clock_timestamp() - interval '30 days'"#
     )
     .fetch_all(db)
-    .await?;
+    .await?
+    .into_iter()
+    .map(|row| (UserId(row.user_id), AccountChange { by: UserId(row.changed_by), at: row.at }))
+    .collect();
     rows.into_iter()
         .map(|row| {
             Ok(Person {
                 roles: row.roles.iter().map(|role| role.parse()).collect::<Result<_, _>>().context("a stored role")?,
                 machine: row.machine,
                 disabled: row.disabled_at.is_some(),
-                changes: changes
-                    .iter()
-                    .filter(|change| change.user_id == row.id)
-                    .map(|change| (UserId(change.changed_by), change.at))
-                    .collect(),
+                changes: reaching(UserId(row.id), &changes),
                 user: UserRef { id: UserId(row.id), username: row.username },
             })
         })

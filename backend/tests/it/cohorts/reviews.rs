@@ -3,6 +3,7 @@
 use super::ward::{Ward, approve};
 use domain::{
     api::{Broker, Cohort, Page},
+    ids::UserId,
     vocabulary::{CohortState, Role},
 };
 use serde_json::json;
@@ -90,36 +91,38 @@ async fn a8_one_wins_and_the_other_is_told() {
     approve(&jon, &other).await.problem(409, "illegal_transition");
 }
 
+/// Records that `by` made the account, so many hours ago.
+async fn made(ward: &Ward, user: UserId, by: UserId, hours_ago: i32) {
+    sqlx::query(
+        "INSERT INTO user_changes (id, user_id, changed_by, what, at)
+         VALUES ($1, $1, $2, 'created', now() - make_interval(hours => $3))",
+    )
+    .bind(user.0)
+    .bind(by.0)
+    .bind(hours_ago)
+    .execute(ward.app.owner())
+    .await
+    .unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a12_an_account_made_or_changed_by_the_author_is_tainted() {
     let ward = Ward::open().await;
     let mara = ward.app.responder().await;
     let author = ward.app.id_of("mara").await;
     let puppet = ward.app.hire("puppet", &[Role::Approver]).await;
-    sqlx::query("INSERT INTO user_changes (id, user_id, changed_by, what) VALUES ($1, $1, $2, 'created')")
-        .bind(puppet.0)
-        .bind(author.0)
-        .execute(ward.app.owner())
-        .await
-        .unwrap();
+    made(&ward, puppet, author, 0).await;
     let cohort = ward.submitted(&mara, &ward.hold_many("job", 1).await).await;
     approve(&ward.app.sign_in("puppet").await, &cohort).await.problem(409, "tainted_approver");
 
     // nor by an account in between: mara made zed's, zed makes yara's
     let (zed, yara) = (ward.app.hire("zed", &[Role::Admin]).await, ward.app.hire("yara", &[Role::Approver]).await);
-    for (user, by) in [(zed, author), (yara, zed)] {
-        sqlx::query("INSERT INTO user_changes (id, user_id, changed_by, what) VALUES ($1, $1, $2, 'created')")
-            .bind(user.0)
-            .bind(by.0)
-            .execute(ward.app.owner())
-            .await
-            .unwrap();
-    }
+    made(&ward, zed, author, 0).await;
+    made(&ward, yara, zed, 0).await;
     approve(&ward.app.sign_in("yara").await, &cohort).await.problem(409, "tainted_approver");
     // what was done to an account after it made another one doesn't reach that one
     let xen = ward.app.hire("xen", &[Role::Approver]).await;
-    let made = "INSERT INTO user_changes (id, user_id, changed_by, what, at) VALUES ($1, $1, $2, 'created', now() - interval '1 hour')";
-    sqlx::query(made).bind(xen.0).bind(zed.0).execute(ward.app.owner()).await.unwrap();
+    made(&ward, xen, zed, 1).await;
     approve(&ward.app.sign_in("xen").await, &cohort).await.ok::<Cohort>();
 }
 
