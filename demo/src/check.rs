@@ -102,27 +102,17 @@ impl Check {
 
         let mut transaction = shop.begin().await?;
         let deadline = Instant::now() + self.settle;
-        while !(unaccounted(&mut transaction, vault.as_mut()).await?.is_empty() && ready(&channel).await? == 0)
-            && Instant::now() < deadline
-        {
-            tokio::time::sleep(POLL).await;
-        }
+        settle(&mut transaction, vault.as_mut(), &channel, deadline).await?;
         if let Some(plant) = self.plant {
             plant.sow(&mut transaction).await?;
         }
-        let (queued, lost) = loop {
-            let missing = unaccounted(&mut transaction, vault.as_mut()).await?;
-            let queued = look_into_queues(&channel).await?;
-            // what left a queue for the vault or for its effect between the two looks is in neither: look once more
-            let after = unaccounted(&mut transaction, vault.as_mut()).await?;
-            let lost: Vec<String> =
-                missing.intersection(&after).filter(|job| !queued.jobs.contains(*job)).cloned().collect();
+        let mut looked = look(&mut transaction, vault.as_mut(), &channel).await?;
+        if !looked.lost.is_empty() && self.plant.is_none() {
             // the producer's last order may have come after the settling, and be in a worker's hands
-            if lost.is_empty() || self.plant.is_some() || Instant::now() >= deadline {
-                break (queued, lost);
-            }
-            tokio::time::sleep(POLL).await;
-        };
+            settle(&mut transaction, vault.as_mut(), &channel, deadline).await?;
+            looked = look(&mut transaction, vault.as_mut(), &channel).await?;
+        }
+        let Looked { queued, lost } = looked;
         let doubled = doubled(&mut transaction).await?;
         let (jobs, effects): (i64, i64) =
             sqlx::query_as("SELECT (SELECT count(*) FROM accepted), (SELECT count(*) FROM invoices)")
@@ -139,7 +129,7 @@ impl Check {
             jobs,
             effects,
             held,
-            queued: queued.messages,
+            queued,
             lost: count(lost.len()),
             lost_jobs: lost.into_iter().take(LISTED).collect(),
             doubled: count(doubled.len()),
@@ -199,6 +189,42 @@ async fn doubled(shop: &mut PgConnection) -> sqlx::Result<Vec<Uuid>> {
     )
     .fetch_all(shop)
     .await
+}
+
+/// Waits until nothing is unaccounted for and the queues are empty, or `deadline` has come.
+async fn settle(
+    shop: &mut PgConnection,
+    mut vault: Option<&mut PgConnection>,
+    channel: &Channel,
+    deadline: Instant,
+) -> anyhow::Result<()> {
+    while !(unaccounted(shop, vault.as_deref_mut()).await?.is_empty() && ready(channel).await? == 0)
+        && Instant::now() < deadline
+    {
+        tokio::time::sleep(POLL).await;
+    }
+    Ok(())
+}
+
+/// What one look at databases and queues shows.
+struct Looked {
+    /// Ready messages.
+    queued: i64,
+    /// Accepted jobs that are nowhere.
+    lost: Vec<String>,
+}
+
+async fn look(
+    shop: &mut PgConnection,
+    mut vault: Option<&mut PgConnection>,
+    channel: &Channel,
+) -> anyhow::Result<Looked> {
+    let missing = unaccounted(shop, vault.as_deref_mut()).await?;
+    let queued = look_into_queues(channel).await?;
+    // what left a queue for the vault or for its effect between the two looks is in neither: look once more
+    let after = unaccounted(shop, vault).await?;
+    let lost = missing.intersection(&after).filter(|job| !queued.jobs.contains(*job)).cloned().collect();
+    Ok(Looked { queued: queued.messages, lost })
 }
 
 /// Ready messages on both queues.
