@@ -387,6 +387,12 @@ impl CohortState {
         )
     }
 
+    /// Submitted, and not over: people or a replay have something to do with it.
+    #[must_use]
+    pub const fn is_open(self) -> bool {
+        !self.is_terminal() && !matches!(self, Self::Draft)
+    }
+
     /// Whether a cohort in this state holds the lane of its target queue (RULES 7).
     #[must_use]
     pub const fn holds_lane(self) -> bool {

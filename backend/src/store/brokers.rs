@@ -79,16 +79,12 @@ pub async fn lock(tx: &mut Tx, id: BrokerId) -> Result<Broker> {
 /// # Errors
 /// The database's.
 pub async fn is_in_submitted_plan(tx: &mut Tx, id: BrokerId) -> Result<bool> {
-    let others: Vec<&str> = CohortState::ALL
-        .iter()
-        .filter(|state| state.is_terminal() || **state == CohortState::Draft)
-        .map(|state| state.as_str())
-        .collect();
+    let open: Vec<&str> = CohortState::ALL.iter().filter(|state| state.is_open()).map(|state| state.as_str()).collect();
     Ok(sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT FROM cohorts JOIN queues ON queues.id = cohorts.queue_id
-             WHERE queues.broker_id = $1 AND cohorts.state <> ALL ($2)) AS "used!""#,
+             WHERE queues.broker_id = $1 AND cohorts.state = ANY ($2)) AS "used!""#,
         id.0,
-        &others as &[&str]
+        &open as &[&str]
     )
     .fetch_one(&mut **tx)
     .await?)

@@ -26,26 +26,15 @@ struct Watched {
     cohorts: Vec<CohortRow>,
 }
 
-/// The states in which a cohort may wait for a person; in the others it is over, or still being written.
-const OPEN: [CohortState; 9] = [
-    CohortState::InReview,
-    CohortState::Approved,
-    CohortState::CanaryRunning,
-    CohortState::CanaryVerifying,
-    CohortState::CanaryPassed,
-    CohortState::Expanding,
-    CohortState::Paused,
-    CohortState::Aborting,
-    CohortState::Settling,
-];
-
 /// Reads every cohort that may need a person, however old it is: those that are open, and whatever has an item in doubt
 /// or was published twice.
 fn read() -> impl Future<Output = Answer<Watched>> + Send + use<> {
     let here = Here::of_context();
     let queues = here.rows::<Queue>("/queues?limit=200".to_owned(), ALL);
     let dead_letter_queues = here.rows::<DeadLetterQueue>("/dead-letter-queues?limit=200".to_owned(), ALL);
-    let open = OPEN.map(|state| format!("state={state}")).join("&");
+    let open: Vec<String> =
+        CohortState::ALL.iter().filter(|state| state.is_open()).map(|state| format!("state={state}")).collect();
+    let open = open.join("&");
     let cohorts = [open.as_str(), "in_doubt=true", "published_twice=true"]
         .map(|filter| here.rows::<CohortRow>(format!("/cohorts?limit=200&{filter}"), ALL));
     async move {
