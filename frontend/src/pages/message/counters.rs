@@ -21,7 +21,7 @@ pub(super) fn counters(message: &QuarantinedMessage) -> AnyView {
     };
     let generation = match row.redrive_generation {
         Some(generation) => big(format::count(generation), None),
-        None => none("never redriven", "The message carries no redrive-generation.").into_any(),
+        None => none("not in the message", "No redrive had sent this message when it died.").into_any(),
     };
     let who = message.lineage.last().and_then(|step| step.cohort.clone()).map(|cohort| {
         view! { ", cohort "<a href=format!("/cohorts/{}", cohort.id)>{cohort.title}</a> }

@@ -191,7 +191,7 @@ fn cells(row: &QuarantineRow, mixed: Memo<bool>) -> AnyView {
         <td class="pair" data-label="Version">{version}</td>
         <td class="end" data-label="Attempt">{optional(row.attempt, "absent in the message")}</td>
         <td class="end" data-label="Deliveries">{optional(row.delivery_count, "the broker gives none")}</td>
-        <td class="end" data-label="Generation">{optional(row.redrive_generation, "absent in the message: never redriven")}</td>
+        <td class="end" data-label="Generation">{optional(row.redrive_generation, "not in the message: no redrive had sent it when it died")}</td>
         <td class="end" data-label="Size"><span class="num">{size}<span class="unit">{unit}</span></span></td>
     }.into_any()
 }

@@ -23,7 +23,7 @@ pub(super) fn Queues(watched: RwSignal<Watched>) -> impl IntoView {
         <section class="panel" aria-labelledby="queues">
             <header>
                 <h2 id="queues">"Queues"</h2>
-                <span class="meta">"rates are per second; hover a number for its source and age"</span>
+                <span class="meta">"rates are per second; hover or focus a number for its source and age"</span>
             </header>
             <div class="table-box" tabindex="0" role="region" aria-label="Queues, table">
                 <table class="table by-card tight">
